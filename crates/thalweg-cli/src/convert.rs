@@ -28,7 +28,7 @@ use crate::open::{ReadArgs, WITHOUT_READS, find_reads, open_set};
 use crate::options::{Kind, check as check_options};
 use crate::output_name::{check_name, is_hdf5_name};
 use crate::prices::PriceArgs;
-use crate::write::{WriteArgs, all_files, formats, to_stdout};
+use crate::write::{WriteArgs, all_files, formats, stream_reads};
 use outputs::{format, is_whole, outputs};
 
 /// Convert between SLOW5, BLOW5, POD5 and FAST5, and between compressions; compress FASTQ
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
     let set = open_set(&args.inputs, options).map_err(repack_instead)?;
     if is_stream(&args.output) && !args.explain {
         let parts = all_files(&set, &selection(args, &set)?);
-        return to_stdout(&set, parts, &conversion);
+        return stream_reads(&set, parts, &conversion);
     }
     args.write.force.check(&args.output, set.paths().chain(args.ids.as_deref()))?;
     let selection = selection(args, &set)?;
@@ -244,7 +244,7 @@ fn selection(args: &ConvertArgs, set: &ReadSet) -> Result<Selection, Failure> {
         return Ok(Selection::All);
     }
     if set.paths().len() != 1 {
-        return Err(Failure::Usage("--ids and --sort take one file; merge or subset many".into()));
+        return Err(Failure::Usage("--ids and --sort take one file; merge or filter many".into()));
     }
     if let Some(list) = &args.ids {
         return Ok(Selection::Ids(Arc::new(read_ids(list)?)));

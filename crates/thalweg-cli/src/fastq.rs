@@ -182,7 +182,6 @@ fn row(record: &Record<'_>) -> String {
 
 /// Writes a table. Returns how many records it has.
 fn save(file: &FastqFile, to: TableOut<'_>) -> Result<u64, Failure> {
-    let to = TableOut::of_rows(to.path, Some(to.format))?;
     let mut sink = TableSink::create(to, &schema())?;
     let mut reads = 0;
     for batch in file.batches()? {

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &FilterArgs) -> VerbResult {
         // A condition looks at all reads: no index is needed for the next run.
         options.keep_index = KeepIndex::No;
     }
-    args.files.run("kept", &lists, options, |set| {
+    args.files.run("kept", &lists, options, false, |set| {
         let chosen = choose(set, listed.as_deref(), condition, args.missing_ok)?;
         let part = |(file, ids)| SetPart::new(file, Selection::Ids(Arc::new(ids)));
         Ok((chosen.files.into_iter().map(part).collect(), chosen.of))

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use csv::{ReaderBuilder, StringRecord};
 use thalweg::text::unescaped;
 use thalweg::{Error, Fault, InFile};
 use thalweg_io::urls;
@@ -18,10 +19,10 @@ const MOST_LINE: usize = 64 << 10;
 
 /// The most memory of a list of reads: room for 48 million ids of 36 letters. The budget does not
 /// count the list, so that an endless one must end here.
-const MOST_MEMORY: usize = 4 << 30;
+pub(crate) const MOST_MEMORY: usize = 4 << 30;
 
 /// What an id takes beside its letters: the string, and what the allocator adds.
-const ID_MEMORY: usize = 48;
+pub(crate) const ID_MEMORY: usize = 48;
 
 /// The name of the column of ids in tables of reads.
 pub(crate) const ID_COLUMN: &str = "read_id";
@@ -41,10 +42,13 @@ pub(crate) fn read_ids(path: &Path) -> Result<Vec<String>, Failure> {
                 return Ok(());
             }
         }
-        let Some(id) = column.as_ref().map_or(Some(line), |column| column.of(line)) else {
-            let list = urls::shown_path(path);
-            let what = format!("{list}: found the line {line:?}, expected a column {ID_COLUMN}");
-            return Err(Failure::Said(what));
+        let id = match &column {
+            None => line.trim().into(),
+            Some(column) => column.of(line).ok_or_else(|| {
+                let list = urls::shown_path(path);
+                let what = format!("found the line {line:?}, expected a column {ID_COLUMN}");
+                Failure::Said(format!("{list}: {what}"))
+            })?,
         };
         memory += ID_MEMORY + id.len();
         if memory > MOST_MEMORY {
@@ -53,7 +57,7 @@ pub(crate) fn read_ids(path: &Path) -> Result<Vec<String>, Failure> {
                 format!("{list}: ids of more than {MOST_MEMORY} bytes; name fewer at a time");
             return Err(Failure::Usage(what));
         }
-        ids.push(unescaped(id).into_owned());
+        ids.push(unescaped(&id).into_owned());
         Ok(())
     })?;
     Ok(ids)
@@ -61,32 +65,34 @@ pub(crate) fn read_ids(path: &Path) -> Result<Vec<String>, Failure> {
 
 /// Where the ids are in the lines of a table.
 struct IdColumn {
-    separator: char,
+    delimiter: u8,
     number: usize,
 }
 
 impl IdColumn {
     /// The column of ids, if a line is the head of a table that has one.
     fn of_head(line: &str) -> Option<Self> {
-        ['\t', ','].into_iter().find_map(|separator| {
-            let is_id = |name: &str| unquoted(name) == ID_COLUMN;
-            let number = line.split(separator).position(is_id)?;
-            Some(Self { separator, number })
+        b"\t,".iter().find_map(|&delimiter| {
+            let cells = cells(line, delimiter)?;
+            let number = cells.iter().position(|name| name.trim() == ID_COLUMN)?;
+            Some(Self { delimiter, number })
         })
     }
 
-    fn of<'a>(&self, line: &'a str) -> Option<&'a str> {
-        line.split(self.separator).nth(self.number).map(unquoted)
+    fn of(&self, line: &str) -> Option<String> {
+        Some(cells(line, self.delimiter)?.get(self.number)?.trim().to_owned())
     }
 }
 
-/// A cell without spaces and quotes around it. Ids have neither.
-fn unquoted(cell: &str) -> &str {
-    cell.trim().trim_matches('"')
+/// The cells of a line of a table.
+fn cells(line: &str, delimiter: u8) -> Option<StringRecord> {
+    let mut row = ReaderBuilder::new();
+    row.has_headers(false).delimiter(delimiter).buffer_capacity(line.len().max(1));
+    row.from_reader(line.as_bytes()).into_records().next()?.ok()
 }
 
-/// Passes the lines of a file or pipe that are not empty to `f`, without the space around them; `-`
-/// is standard input. `what` names the list.
+/// Passes the lines of a file or pipe that are not blank to `f`, without their ends; `-` is standard
+/// input. `what` names the list.
 pub(crate) fn for_each_line(
     path: &Path,
     what: &'static str,
@@ -135,9 +141,9 @@ fn lines_of(
             let found = format!("a line of more than {MOST_LINE} bytes");
             return wrong(at, Fault::new(0, found, format!("at most {MOST_LINE}")));
         }
-        match std::str::from_utf8(&line).map(str::trim) {
-            Ok("") => {}
-            Ok(line) => f(line)?,
+        match std::str::from_utf8(&line) {
+            Ok(line) if line.trim().is_empty() => {}
+            Ok(line) => f(line.trim_end_matches(['\r', '\n']))?,
             Err(_) => return wrong(at, Fault::new(0, "bytes that are not UTF-8", "text")),
         }
         at += len as u64;
@@ -157,7 +163,7 @@ mod tests {
     fn ids(list: impl BufRead) -> Result<Vec<String>, String> {
         let mut ids = Vec::new();
         let read = lines_of(&"list".into(), "list", list, |id| {
-            ids.push(unescaped(id).into_owned());
+            ids.push(unescaped(id.trim()).into_owned());
             Ok(())
         });
         match read {

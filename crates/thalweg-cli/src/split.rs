@@ -144,8 +144,10 @@ pub(crate) fn run(args: &SplitArgs) -> VerbResult {
     }
     publish(args, &plan, &paths, made)?;
     if !args.write.json {
-        let reads = counted(plan.reads_in_all() as u64, "read");
-        let what = format!("split {reads} into {}", counted(paths.len() as u64, "file"));
+        let (reads, left) = (plan.reads_in_all() as u64, plan.left_out);
+        let of = if left == 0 { String::new() } else { format!("{reads} of ") };
+        let reads = counted(reads + left, "read");
+        let what = format!("split {of}{reads} into {}", counted(paths.len() as u64, "file"));
         say_done(&what, out, started.elapsed().as_secs_f64());
     }
     Ok(())

@@ -64,6 +64,12 @@ impl TableFormat {
     }
 }
 
+/// What is wrong with a folder of arrays for rows.
+fn no_rows(path: &Path) -> String {
+    let path = shown_path(path);
+    format!("{path}: these rows are no arrays of numpy; Parquet can hold them")
+}
+
 impl<'a> TableOut<'a> {
     /// The output at a path, in the format that is asked for or that the name says. Standard output
     /// gets CSV.
@@ -104,12 +110,7 @@ impl<'a> TableOut<'a> {
     /// [`Failure::Usage`] for such a folder, too.
     pub(crate) fn of_rows(path: &'a Path, asked: Option<TableFormat>) -> Result<Self, Failure> {
         let out = Self::new(path, asked)?;
-        if out.is_npy() {
-            let path = shown_path(path);
-            let what = format!("{path}: these rows are no arrays of numpy; Parquet can hold them");
-            return Err(Failure::Usage(what));
-        }
-        Ok(out)
+        if out.is_npy() { Err(Failure::Usage(no_rows(path))) } else { Ok(out) }
     }
 
     /// Whether it is a folder of numpy's arrays.
@@ -163,7 +164,8 @@ impl TableSink {
                         .map_err(parquet)?;
                 Self::Parquet(Box::new(writer))
             }
-            TableFormat::Csv | TableFormat::Tsv | TableFormat::Npy => {
+            TableFormat::Npy => return Err(Failure::Usage(no_rows(path))),
+            TableFormat::Csv | TableFormat::Tsv => {
                 let to = NewFileStream(NewFile::create(path)?);
                 Self::Text(TextTable::new(delimiter, delimiter == b'\t', schema, to)?)
             }

@@ -1,6 +1,6 @@
 //! `thalweg view` and `thalweg get`: reads on standard output, as text unless told otherwise.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg::format::Format;
@@ -10,7 +10,7 @@ use crate::common::{Failure, VerbResult};
 use crate::id_list::read_ids;
 use crate::open::{ReadArgs, open_set};
 use crate::options::{Kind, check as check_options};
-use crate::write::{WriteArgs, all_files, formats, to_stdout};
+use crate::write::{WriteArgs, all_files, formats, stream_reads};
 
 /// Print reads as SLOW5, with their signal
 ///
@@ -70,15 +70,16 @@ pub(crate) fn get(args: &GetArgs) -> VerbResult {
 }
 
 fn print(paths: &[PathBuf], selection: &Selection, args: &StreamArgs) -> VerbResult {
-    if args.write.verify || args.write.json || args.write.force.is_given() {
-        let what = "--verify, --json and --force are for files; `thalweg convert` writes them";
-        return Err(Failure::Usage(what.into()));
-    }
+    args.write.check_stream(Path::new("-"))?;
     let options = args.read.options();
     let conversion = args.write.conversion(args.to, &options)?;
     if let Some(path) = paths.first() {
         check_options(path, Kind::Reads)?;
     }
     let set = open_set(paths, options)?;
-    to_stdout(&set, all_files(&set, selection), &conversion)
+    if matches!(selection, Selection::Ids(_)) && set.paths().len() > 1 {
+        let what = "reads by id come from one file; `thalweg filter --ids` takes many";
+        return Err(Failure::Usage(what.into()));
+    }
+    stream_reads(&set, all_files(&set, selection), &conversion)
 }

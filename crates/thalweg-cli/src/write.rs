@@ -48,7 +48,11 @@ pub(crate) fn all_files(set: &ReadSet, selection: &Selection) -> Vec<SetPart> {
 }
 
 /// Writes reads to standard output.
-pub(crate) fn to_stdout(set: &ReadSet, parts: Vec<SetPart>, conversion: &Conversion) -> VerbResult {
+pub(crate) fn stream_reads(
+    set: &ReadSet,
+    parts: Vec<SetPart>,
+    conversion: &Conversion,
+) -> VerbResult {
     let out = Path::new("-");
     if conversion.coding.format() == Format::Fast5 {
         let what = "-: FAST5 cannot be written to standard output; SLOW5, BLOW5 and POD5 can";
@@ -61,8 +65,12 @@ pub(crate) fn to_stdout(set: &ReadSet, parts: Vec<SetPart>, conversion: &Convers
     Ok(())
 }
 
-/// Names what a format could not hold.
+/// Says what is missing in a file: what its format could not hold, and what another input had.
 fn complain_of_losses(path: &Path, report: &ConvertReport) {
+    if report.left_out > 0 {
+        let reads = counted(report.left_out, "read");
+        complain(&format!("left out: {reads} that a file before had"));
+    }
     for Lost { what, reads, first } in &report.lost {
         let reads =
             reads.map(|reads| format!(", in {}", counted(reads, "read"))).unwrap_or_default();
@@ -120,13 +128,14 @@ impl WriteArgs {
             copy: !self.coding.recodes(),
             lossy: self.lossy,
             verify,
+            takes_first: false,
         })
     }
 
     /// Refuses what can only be done with files, if the output is standard output.
     pub(crate) fn check_stream(&self, out: &Path) -> VerbResult {
-        if is_stream(out) && (self.verify || self.json) {
-            let what = "-: --verify and --json are for files, and not for standard output";
+        if is_stream(out) && (self.verify || self.json || self.force.is_given()) {
+            let what = "-: --verify, --json and --force are for files, and not for standard output";
             return Err(Failure::Usage(what.into()));
         }
         Ok(())
@@ -176,22 +185,24 @@ impl WriteArgs {
 impl ManyToOneArgs {
     /// Opens the files, and writes the reads that `choose` selects from them. It returns how many
     /// reads it looked at, too, if it knows. `done`: what was done, in a word. `lists`: what else
-    /// is read, and so must not be written.
+    /// is read, and so must not be written. `takes_first`: as in [`Conversion`].
     pub(crate) fn run(
         &self,
         done: &str,
         lists: &[&Path],
         options: Options,
+        takes_first: bool,
         choose: impl FnOnce(&ReadSet) -> Result<(Vec<SetPart>, Option<u64>), Failure>,
     ) -> VerbResult {
         let started = Instant::now();
         let control = options.control.clone();
         self.write.check_stream(&self.out)?;
         let conversion = self.write.conversion(format_of(self.to, &self.out)?, &options)?;
+        let conversion = Conversion { takes_first, ..conversion };
         let set = open_set(&self.paths, options)?;
         if is_stream(&self.out) {
             let (parts, _) = choose(&set)?;
-            return to_stdout(&set, parts, &conversion);
+            return stream_reads(&set, parts, &conversion);
         }
         self.write.force.check(&self.out, set.paths().chain(lists.iter().copied()))?;
         let mut progress = Some(self.write.progress(&control, set.bytes()));

@@ -14,7 +14,7 @@ const MOST_WAITING: usize = 64;
 /// How often it looks whether reads have left the store and the memory free.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// A thread that reads files once more that were closed. Reads of programs go first.
+/// Fetches the blocks of closed files that the cache lacks, while no program reads.
 pub(crate) struct Finisher {
     fetcher: Arc<Fetcher>,
     queue: Mutex<Queue>,

@@ -62,12 +62,15 @@ pub struct Conversion {
     pub lossy: bool,
     /// Whether to read the new file with these options, and compare it, before it gets its name.
     pub verify: Option<Options>,
+    /// Whether a read that several files have is taken from the first of them. If not, it is an
+    /// error.
+    pub takes_first: bool,
 }
 
 impl Conversion {
     /// A conversion without loss that copies stored signal where possible, and does not verify.
     pub fn new(coding: Coding) -> Self {
-        Self { coding, copy: true, lossy: false, verify: None }
+        Self { coding, copy: true, lossy: false, verify: None, takes_first: false }
     }
 
     /// The coding of the file's stored signal, if the output can copy it.
@@ -133,6 +136,8 @@ pub struct ConvertReport {
     pub reads: u64,
     /// Samples written.
     pub samples: u64,
+    /// Reads that were left out because a file before had them.
+    pub left_out: u64,
     /// What the format could not hold.
     pub lost: Vec<Lost>,
     /// The index, for formats that have an index beside the file.
@@ -145,6 +150,7 @@ pub struct ConvertReport {
 #[derive(Debug)]
 pub struct MadeFile {
     sealed: Sealed,
+    left_out: u64,
     lost: Vec<Lost>,
     verified: bool,
 }
@@ -159,6 +165,7 @@ impl MadeFile {
         Ok(ConvertReport {
             reads: written.reads,
             samples: written.samples,
+            left_out: self.left_out,
             lost: self.lost,
             index: written.index,
             verified: self.verified,
@@ -215,7 +222,7 @@ pub fn make(
     for output in outputs {
         let seed = seed(set, &parts, &output, &conversion.coding);
         let (mut writer, context) = OutputWriter::start(output, conversion, seed)?;
-        writer.origins = Origins::of(&parts);
+        writer.origins = Origins::of(&parts, conversion.takes_first);
         writers.push(writer);
         contexts.push(context);
     }
@@ -236,7 +243,7 @@ fn make_one(
 ) -> Result<MadeFile> {
     let seed = seed(set, &parts, &output, &conversion.coding);
     let (mut writer, context) = OutputWriter::start(output, conversion, seed)?;
-    writer.origins = Origins::of(&parts);
+    writer.origins = Origins::of(&parts, conversion.takes_first);
     let only = Arc::new([context]);
     let outputs: Arc<[OutputContext]> = only.clone();
     for part in parts {
@@ -378,8 +385,10 @@ impl OutputWriter {
     ) -> Result<()> {
         let (encoded, digest) = encoded.map_err(|fault| refused(&self.name, &fault))?;
         let id = encoded.read_id.clone();
-        if let Some(origins) = &mut self.origins {
-            origins.note(&id, file, set, &self.name)?;
+        if let Some(origins) = &mut self.origins
+            && !origins.note(&id, file, set, &self.name)?
+        {
+            return Ok(());
         }
         let losses = self.sink.push(encoded)?;
         self.loss_record.note(losses, &id)?;
@@ -391,7 +400,8 @@ impl OutputWriter {
 
     /// Ends the file, and verifies it if the conversion asks for that.
     fn end(self, output: &OutputContext, conversion: &Conversion) -> Result<MadeFile> {
-        let Self { name, sink, loss_record, digests, origins: _ } = self;
+        let Self { name, sink, loss_record, digests, origins } = self;
+        let left_out = origins.map_or(0, |origins| origins.left_out);
         let sealed = sink.seal()?;
         let lost = loss_record.lost;
         if let (Some(options), Some(fields)) = (&conversion.verify, &output.fields) {
@@ -400,7 +410,7 @@ impl OutputWriter {
                 VerifiedReads { fields, digests, ordered, attributes: ordered && lost.is_empty() };
             verify::verify(sealed.path(), &name, options, output.headers.header(), wanted)?;
         }
-        Ok(MadeFile { sealed, lost, verified: conversion.verify.is_some() })
+        Ok(MadeFile { sealed, left_out, lost, verified: conversion.verify.is_some() })
     }
 }
 

@@ -99,6 +99,7 @@ pub(crate) fn convert(
             copy: !coding.recodes(),
             lossy: how.lossy,
             verify: how.verify.then(|| set.options().clone()),
+            takes_first: false,
         };
         let (report, missing) = write(set, &output, &how, &conversion)?;
         if how.replace {

@@ -130,6 +130,7 @@ fn the_toy_format_is_scanned_and_converted() {
         copy: false,
         lossy: false,
         verify: Some(Options::default()),
+        takes_first: false,
     };
     let report = convert(&set, &Selection::All, &out, &conversion).unwrap();
     assert!(report.verified && all(&open(&out), &Selection::All) == reads());

@@ -71,10 +71,19 @@ fn add(args: &GraphAddArgs, writer: &mut Writer, most_bytes: usize) -> VerbResul
             "--set is for the attributes of vertices or of edges: add them one after another";
         return Err(Failure::Usage(what.into()));
     }
-    let mut changes = Vec::new();
+    // All of the line is understood before a type is defined, which stays.
+    let mut vertices = Vec::new();
     for text in &args.vertices {
         let (name, ids) = split_form(text, "TYPE:IDS")?;
-        let ids = parse_ids(ids, most_bytes)?.expand(most_bytes)?;
+        vertices.push((name, parse_ids(ids, most_bytes)?.expand(most_bytes)?));
+    }
+    let mut edges = Vec::new();
+    for text in &args.edges {
+        let (name, pairs) = split_form(text, "POPULATION:PAIRS")?;
+        edges.push((name, parse_pairs(pairs, most_bytes)?));
+    }
+    let mut changes = Vec::new();
+    for (name, ids) in vertices {
         let vertex_type = vertex_type(args, writer, name)?;
         changes.push(if args.set.is_empty() {
             Change::AddVertices { vertex_type, ids, attributes: None }
@@ -83,9 +92,7 @@ fn add(args: &GraphAddArgs, writer: &mut Writer, most_bytes: usize) -> VerbResul
             Change::SetVertices { vertex_type, ids, attributes }
         });
     }
-    for text in &args.edges {
-        let (name, pairs) = split_form(text, "POPULATION:PAIRS")?;
-        let edges = parse_pairs(pairs, most_bytes)?;
+    for (name, edges) in edges {
         let population = match &args.between {
             Some(between) => new_population(args, writer, name, between)?,
             None => writer.network().population_of(name)?,

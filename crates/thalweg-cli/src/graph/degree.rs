@@ -65,8 +65,7 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
     let condition = condition.map_err(Failure::of_argument)?;
     let network = args.open.read(&args.store)?;
     let from = vertices::parse(&network, &args.from, args.open.memory())?;
-    let adjacencies =
-        args.follow.adjacencies(&network, &args.store, from.vertex_type, &args.from)?;
+    let adjacencies = args.follow.adjacencies(&network, &args.store, from.vertex_type)?;
     let counts = DegreeCounts {
         network: &network,
         adjacencies: &adjacencies,

@@ -45,22 +45,22 @@ impl From<DirectionChoice> for Direction {
 }
 
 impl FollowArgs {
-    /// The edges to follow from vertices of a type, which `asked` names. Fails if there are none.
+    /// The edges to follow from vertices of a type. Fails if there are none.
     pub(super) fn adjacencies(
         &self,
         network: &Network,
         store: &Path,
         vertex_type: usize,
-        asked: &str,
     ) -> Result<Vec<Adjacency>, Failure> {
         let to = self.to.as_ref().map(|name| network.type_of(name)).transpose()?;
         let only = self.edges.as_ref().map(|name| network.population_of(name)).transpose()?;
         let found = network.adjacencies_of(only, vertex_type, to, self.direction.into());
         if found.is_empty() {
+            let from = &network.types()[vertex_type].name;
             let to = self.to.as_deref().unwrap_or("anything");
             let what = match &self.edges {
-                Some(name) => format!("edges of {name} do not lead from {asked} to {to}"),
-                None => format!("no population connects {asked} with {to}"),
+                Some(name) => format!("edges of {name} do not lead from {from} to {to}"),
+                None => format!("no population connects {from} with {to}"),
             };
             return Err(Failure::Usage(format!(
                 "{}: {what} in this direction; `thalweg graph info` says what each connects",

@@ -97,8 +97,7 @@ pub(super) fn run(args: &GraphNeighborsArgs) -> VerbResult {
     let options = NetworkOptions { throttle: args.throttle, ..args.open.options() };
     let network = open::existing(&args.store, options.clone())?;
     let from = vertices::parse(&network, &args.from, args.open.memory())?;
-    let adjacencies =
-        args.follow.adjacencies(&network, &args.store, from.vertex_type, &args.from)?;
+    let adjacencies = args.follow.adjacencies(&network, &args.store, from.vertex_type)?;
     if args.measured {
         let found = found_vertices(&network, &from)?;
         let threads = options.budget.threads;

@@ -17,6 +17,9 @@ pub(super) struct Setting {
     value: String,
 }
 
+/// The columns beside the attributes.
+const RESERVED: [&str; 3] = ["id", "source", "target"];
+
 impl FromStr for Setting {
     type Err = String;
 
@@ -25,6 +28,9 @@ impl FromStr for Setting {
             .split_once('=')
             .filter(|(name, _)| !name.is_empty())
             .ok_or("expected NAME=VALUE, as in layer=4")?;
+        if RESERVED.contains(&name) {
+            return Err(format!("{name} is the name of a column of ids"));
+        }
         Ok(Self { name: name.into(), value: value.into() })
     }
 }
@@ -32,9 +38,11 @@ impl FromStr for Setting {
 impl Setting {
     /// The type that its value has where the network does not know the attribute.
     fn data_type(&self) -> DataType {
+        // `nan` and `inf` may be words.
+        let has_digit = self.value.contains(|c: char| c.is_ascii_digit());
         let is = [
             (self.value.parse::<i64>().is_ok(), DataType::Int64),
-            (self.value.parse::<f64>().is_ok(), DataType::Float64),
+            (self.value.parse::<f64>().is_ok() && has_digit, DataType::Float64),
             (self.value.parse::<bool>().is_ok(), DataType::Boolean),
         ];
         let found = is.into_iter().find(|(is, _)| *is);
@@ -47,7 +55,13 @@ impl Setting {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let value = cast_with_options(&text, data_type, &options).map_err(|_| {
             let Self { name, value } = self;
-            Failure::Usage(format!("--set {name}={value}: {value:?} is no {data_type}"))
+            let kind = match data_type {
+                DataType::Boolean => "true or false".to_owned(),
+                other if other.is_integer() => format!("whole number ({other})"),
+                other if other.is_floating() => format!("number ({other})"),
+                other => format!("{other}"),
+            };
+            Failure::Usage(format!("--set {name}={value}: {value:?} is no {kind}"))
         })?;
         let zeros = UInt32Array::from(vec![0; count]);
         let column = arrow_select::take::take(&value, &zeros, None);
@@ -55,13 +69,19 @@ impl Setting {
     }
 }
 
-/// The attributes that vertices or edges get, if the network knows none of theirs.
+/// The attributes for a type or population that is new or has none. Of settings of one name, the
+/// last counts.
 pub(super) fn schema_of(settings: &[Setting]) -> SchemaRef {
-    let fields = settings.iter().map(|set| Field::new(&set.name, set.data_type(), true));
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    let mut fields: Vec<Field> = Vec::new();
+    for set in settings {
+        fields.retain(|field| *field.name() != set.name);
+        fields.push(Field::new(&set.name, set.data_type(), true));
+    }
+    Arc::new(Schema::new(fields))
 }
 
-/// Rows of attributes with the values that were set. The others come from `before`, or are missing.
+/// Rows of attributes with the values that were set. The others come from `before`, which has the
+/// ids in its first column, or are missing.
 pub(super) fn rows(
     schema: &SchemaRef,
     settings: &[Setting],
@@ -74,14 +94,15 @@ pub(super) fn rows(
         let name = &unknown.name;
         return Err(Failure::Usage(format!("--set {name}: no such attribute; there are {known}")));
     }
-    let column = |field: &Arc<Field>| {
+    let column = |(place, field): (usize, &Arc<Field>)| {
         if let Some(set) = settings.iter().rfind(|set| set.name == *field.name()) {
             return set.column(field.data_type(), count);
         }
-        let old = before.and_then(|rows| rows.column_by_name(field.name()));
+        let old = before.map(|rows| rows.column(1 + place));
         Ok(old.map_or_else(|| arrow_array::new_null_array(field.data_type(), count), Arc::clone))
     };
-    let columns = schema.fields().iter().map(column).collect::<Result<Vec<_>, Failure>>()?;
+    let columns =
+        schema.fields().iter().enumerate().map(column).collect::<Result<Vec<_>, Failure>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(count));
     RecordBatch::try_new_with_options(schema.clone(), columns, &options)
         .map_err(|error| Failure::Said(error.to_string()))

@@ -41,8 +41,9 @@ fn summary(paths: &[PathBuf], options: &Options) -> Result<RunSummary, Failure> 
     Ok(set.summary()?)
 }
 
-/// A summary of the files that can be read, and the others, which are named. `failure`: that of all
-/// together, which is returned if no file can be read, or if there is only one.
+/// A summary of the files that can be read, and the others, which are named. Each file is read by
+/// itself, and the good ones once more. `failure`: that of all together, which is returned if there
+/// is only one file.
 fn without_bad_files(
     paths: &[PathBuf],
     options: &Options,

@@ -48,8 +48,9 @@ pub(super) struct Plan {
     pub(super) parts: Vec<SplitPart>,
     /// The reads of each file of the data set, in its order.
     files: Vec<Vec<Assigned>>,
-    /// The files of which some reads go nowhere.
+    /// The files of which some reads go nowhere, and how many reads these are.
     partial: HashSet<usize>,
+    pub(super) left_out: u64,
 }
 
 /// Longer values are cut where they become names of files.
@@ -122,6 +123,7 @@ impl Plan {
             };
             if listed.is_none() && matches!(maker.rule, Rule::Table(_)) {
                 self.partial.insert(file);
+                self.left_out += 1;
                 continue;
             }
             let value = match &values {

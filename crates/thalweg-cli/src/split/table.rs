@@ -1,18 +1,22 @@
 //! Tables that give each read a value.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use csv::{ReaderBuilder, StringRecord};
 use thalweg::Error;
+use thalweg::text::unescaped;
 use thalweg_io::urls;
 
 use crate::common::{Failure, is_stream};
-use crate::id_list::ID_COLUMN;
+use crate::id_list::{ID_COLUMN, ID_MEMORY, MOST_MEMORY};
+
+/// The most bytes of the line with the names of columns.
+const MOST_HEAD: u64 = 1 << 20;
 
 /// The value of each read of a table.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,9 +43,15 @@ impl ReadValues {
 
     fn parse(name: &str, mut table: impl BufRead, by: Option<&str>) -> Result<Self, Failure> {
         let failed = |what: String| Failure::Said(format!("{name}: {what}"));
-        let head = table.fill_buf().map_err(|e| Error::io(&name.into(), "reading", e))?;
-        let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let mut line = Vec::new();
+        (&mut table)
+            .take(MOST_HEAD)
+            .read_until(b'\n', &mut line)
+            .map_err(|e| Error::io(&name.into(), "reading", e))?;
         let delimiter = if line.contains(&b'\t') { b'\t' } else { b',' };
+        // Spreadsheets begin UTF-8 with a mark.
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line).to_vec();
+        let table = io::Cursor::new(line).chain(table);
         let mut rows = ReaderBuilder::new().delimiter(delimiter).from_reader(table);
         let head = rows.headers().map_err(|e| failed(e.to_string()))?.clone();
         let place = |wanted: &str| head.iter().position(|column| column.trim() == wanted);
@@ -64,14 +74,20 @@ impl ReadValues {
         let mut all: HashMap<Box<str>, Arc<str>> = HashMap::new();
         let mut row = StringRecord::new();
         // Few values are those of many reads.
-        let mut known: HashMap<String, Arc<str>> = HashMap::new();
+        let mut known: HashSet<Arc<str>> = HashSet::new();
+        let mut memory = 0;
         while rows.read_record(&mut row).map_err(|e| failed(e.to_string()))? {
-            let (id, value) = (row[ids].trim(), row[at].trim());
-            let value = match known.get(value) {
-                Some(known) => known.clone(),
-                None => known.entry(value.to_owned()).or_insert(value.into()).clone(),
-            };
-            match all.entry(id.into()) {
+            let (id, value) = (unescaped(row[ids].trim()), unescaped(row[at].trim()));
+            let value = known.get(&*value).cloned().unwrap_or_else(|| {
+                let value: Arc<str> = value.as_ref().into();
+                known.insert(value.clone());
+                value
+            });
+            memory += ID_MEMORY + id.len();
+            if memory > MOST_MEMORY {
+                return Err(failed(format!("reads of more than {MOST_MEMORY} bytes; split it")));
+            }
+            match all.entry(id.as_ref().into()) {
                 Entry::Vacant(place) => drop(place.insert(value)),
                 Entry::Occupied(place) if **place.get() == *value => {}
                 Entry::Occupied(place) => {

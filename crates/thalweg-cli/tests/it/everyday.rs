@@ -740,6 +740,8 @@ fn a_list_of_ids_may_be_a_table() {
         (format!("read_id\n{}\n{}\n", two[0], two[1]), 2),
         (format!("samples,\"read_id\"\n5,\"{}\"\n6,{}\n", two[0], two[1]), 2),
         (format!("read_id\tbarcode\n{}\tx\n{}\t\n", two[0], two[1]), 2),
+        (format!("barcode\tread_id\tn\n\t{}\t5\r\nx\t{}\t\n", two[0], two[1]), 2),
+        (format!("name,read_id\n\"a,b\",{}\n,{}\n", two[0], two[1]), 2),
     ] {
         fs::write(folder.path("list"), &list).unwrap();
         let found = folder.ok(&["read", "a.blow5", "--ids", "list", "--digest"]);
@@ -791,7 +793,10 @@ fn reads_of_several_files_are_taken_once_if_asked_for() {
     let said = folder.run(&[&args[..], &["--duplicate-ok"]].concat());
     let told = String::from_utf8_lossy(&said.stderr);
     let some = ids(&folder, "a.pod5").len();
-    assert!(some > 1 && told.contains(&format!("b.blow5: left out: {some} reads")), "{told}");
+    assert!(
+        some > 1 && told.contains(&format!("left out: {some} reads that a file before had")),
+        "{told}"
+    );
     assert_eq!(digests(&folder, "c.blow5"), digests(&folder, "b.blow5"));
     // `synth` made the one index.
     assert_eq!(left(&folder, "."), ["a.pod5", "b.blow5", "b.blow5.idx", "c.blow5"]);

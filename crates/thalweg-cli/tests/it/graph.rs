@@ -326,7 +326,10 @@ fn attributes_are_set_on_the_command_line() {
     ok("--edges gap:2-3,3-4 --set weight=1");
     assert_eq!(table("--edges gap"), "source,target,weight\n1,2,2.5\n2,3,2.5\n3,4,1.0\n");
     for (words, why) in [
-        ("--vertices Cell:1 --set layer=x", "\"x\" is no Int64"),
+        ("--vertices Cell:1 --set layer=x", "\"x\" is no whole number (Int64)"),
+        ("--vertices Cell:1 --set id=3", "id is the name of a column of ids"),
+        // Nothing is defined by a line that is wrong further on.
+        ("--vertices New:1 --set a=1 --vertices Bad", "TYPE:IDS"),
         ("--vertices Cell:1 --set lay=1", "no such attribute; there are layer, type, w, ok"),
         ("--vertices Cell:1 --set layer", "NAME=VALUE"),
         ("--vertices Cell:1 --edges gap:1-4 --set w=1", "of vertices or of edges"),
@@ -336,6 +339,8 @@ fn attributes_are_set_on_the_command_line() {
         assert!(said.status.code() == Some(2) && told.contains(why), "{words}: {told}");
     }
     assert_eq!(table("--vertices Cell"), format!("id,layer,type,w,ok\n{rows}"));
+    ok("--vertices New:1 --set a=Inf --set b=1 --set a=x");
+    assert_eq!(table("--vertices New"), "id,b,a\n1,1,x\n");
 }
 
 #[cfg_attr(not(feature = "hdf5"), ignore = "libhdf5 writes the file")]

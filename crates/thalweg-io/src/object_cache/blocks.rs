@@ -112,6 +112,11 @@ impl Blocks {
         }
     }
 
+    /// Whether so many bytes can be added, for which other objects may be evicted.
+    pub(super) fn has_room(&self, bytes: u64) -> bool {
+        self.cache.has_room(bytes, self.uses)
+    }
+
     /// Adds blocks, from `first` on. A failure is one of the cache, and not of the read.
     pub(super) fn add(&self, first: u64, memory: &mut [u8]) {
         if let Err(error) = self.cache.make_folder() {

@@ -180,15 +180,19 @@ impl Store for CachedStore {
     }
 
     fn keep_more(&self, room: &mut [u8]) -> bool {
-        let Some(blocks) = self.take_unkept(room.len() as u64 / BLOCK) else { return false };
+        let Some(taken) = self.take_unkept(room.len() as u64 / BLOCK) else { return false };
         // Another read may have kept some of them.
-        let blocks = self.blocks.missing(blocks);
+        let blocks = self.blocks.missing(taken.clone());
         let (start, end) = (blocks.start * BLOCK, (blocks.end * BLOCK).min(self.size()));
         if blocks.is_empty() {
             return true;
         }
+        if !self.blocks.has_room(end - start) {
+            return false;
+        }
         let bytes = &mut room[..(end - start) as usize];
         if self.inner.read_at(start, bytes).is_err() {
+            self.leave(taken);
             return false;
         }
         self.blocks.add(blocks.start, bytes);

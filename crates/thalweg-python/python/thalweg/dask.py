@@ -219,9 +219,36 @@ def arrays(
     return {each.path: array(path, each.path, chunks=chunks, threads=threads, memory=memory) for each in found}
 
 
-def _event_rows(part: tuple[int, int], source: _Source, banks: list[str], tof: Any) -> Any:
+def _event_frame(stream: Any, names: list[str], columns: list[str] | None) -> Any:
+    import pandas
+    import pyarrow
+
+    table = pyarrow.table(stream)
+    if columns is not None:
+        table = table.select(columns)
+
+    def mapped(kind: Any) -> Any:
+        # Names become categories: as text, they would take more memory than all else.
+        return None if pyarrow.types.is_dictionary(kind) else pandas.ArrowDtype(kind)
+
+    frame = table.to_pandas(types_mapper=mapped)
+    if "bank" in frame:
+        # All partitions have the same ones.
+        frame["bank"] = frame["bank"].cat.set_categories(names)
+    return frame
+
+
+def _event_rows(
+    part: tuple[int, int],
+    source: _Source,
+    banks: list[str],
+    names: list[str],
+    tof: Any,
+    columns: list[str] | None = None,
+) -> Any:
     # The banks of a file that was written while it was measured lie in turns: the partition is one region of it.
-    return _frame(source.open(thalweg.Arrays).events.batches(banks, tof=tof, part=part, in_file_order=True))
+    events = source.open(thalweg.Arrays).events.batches(banks, tof=tof, part=part, in_file_order=True)
+    return _event_frame(events, names, columns)
 
 
 def events(
@@ -255,8 +282,10 @@ def events(
     count = partitions or -(-total // _PARTITION_EVENTS) or 1
     parts = [(rank, count) for rank in range(count)]
     paths = [glob.escape(bank.path) for bank in chosen]
-    meta = _frame(found.batches(paths, pulses=(0, 0)))
+    names = [bank.name for bank in chosen]
+    meta = _event_frame(found.batches(paths, pulses=(0, 0)), names, None)
+    # Dask asks for the columns that are used, by the argument `columns`.
     frame: dask.dataframe.DataFrame = frames.from_map(
-        _event_rows, parts, source=source, banks=paths, tof=tof, meta=meta, label="events"
+        _event_rows, parts, source=source, banks=paths, names=names, tof=tof, meta=meta, label="events"
     )
     return frame

@@ -41,7 +41,7 @@ pub(in crate::report) fn cpu_time(c: &Comparison) -> Option<Figure> {
         return None;
     }
     // A request in flight counts as work of fetching, but it takes hardly any CPU time.
-    let busy = |g: &StageTimes| g.busy_s.filter(|_| !g.name.contains("fetch"));
+    let busy = |g: &StageTimes| g.busy_s.filter(|_| g.name != "fetch");
     let cpu = |s: &ArmSummary| s.cpu_s.unwrap_or(0.0);
     let told = |s: &ArmSummary| s.stages.iter().filter_map(busy).sum::<f64>();
     // The clocks of the stages go on while another process has the core.
