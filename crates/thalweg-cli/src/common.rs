@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -256,6 +257,26 @@ pub(crate) fn to_stdout(part: &[u8]) -> thalweg::Result<()> {
     let mut out = standard_output();
     let written = out.write_all(part).and_then(|()| out.flush());
     written.map_err(|error| Error::io(&STDOUT.into(), "writing", error))
+}
+
+/// Refuses inputs that standard output would write into, as `view a.slow5 >> a.slow5` would.
+pub(crate) fn check_not_stdout(inputs: impl IntoIterator<Item = impl AsRef<Path>>) -> VerbResult {
+    let Ok(out) = rustix::fs::fstat(io::stdout()) else { return Ok(()) };
+    if rustix::fs::FileType::from_raw_mode(out.st_mode) != rustix::fs::FileType::RegularFile {
+        return Ok(());
+    }
+    for input in inputs {
+        let input = input.as_ref();
+        let is_same =
+            |meta: std::fs::Metadata| (meta.dev(), meta.ino()) == (out.st_dev, out.st_ino);
+        if std::fs::metadata(input).is_ok_and(is_same) {
+            let input = shown_path(input);
+            return Err(Failure::Usage(format!(
+                "{input}: the standard output writes into this input"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Standard output as the file of a conversion. A terminal gets no control characters.

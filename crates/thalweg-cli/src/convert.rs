@@ -69,7 +69,7 @@ pub(crate) struct ConvertArgs {
     /// With --per-file: keep outputs that are complete and newer than their inputs
     #[arg(long, requires = "per_file")]
     resume: bool,
-    /// Only the reads in this list (one id a line), in its order
+    /// Only the reads in this list (an id a line, or a table with a column read_id), in its order
     #[arg(long, value_name = "LIST", conflicts_with = "per_file")]
     ids: Option<PathBuf>,
     /// Sort the reads by id

@@ -24,8 +24,12 @@ pub(crate) fn note_quiet(is_quiet: bool) {
 /// Says what was done, where the result is, its size if it is a file or folder, and how long that
 /// took, as in `kept 2 of 3 reads -> f.blow5, 1.8 MB, 4.1 s`.
 pub(crate) fn say_done(what: &str, to: &Path, took_s: f64) {
-    let size = stored_bytes(to)
-        .map_or(String::new(), |bytes| format!(", {}", decimal_bytes(bytes as f64)));
+    say_done_of(what, to, stored_bytes(to), took_s);
+}
+
+/// [`say_done`] for what has so many bytes.
+pub(crate) fn say_done_of(what: &str, to: &Path, bytes: Option<u64>, took_s: f64) {
+    let size = bytes.map_or(String::new(), |bytes| format!(", {}", decimal_bytes(bytes as f64)));
     let to = if is_stream(to) { "standard output".into() } else { urls::shown_path(to) };
     say(&format!("{what} -> {to}{size}, {}", seconds(took_s)));
 }

@@ -43,7 +43,7 @@ pub(crate) struct FilterArgs {
     #[arg(id = "where", long, value_name = "CONDITION")]
     #[arg(required_unless_present_any = ["ids", "bam"])]
     condition: Option<String>,
-    /// Only the reads in this list (one id a line)
+    /// Only the reads in this list (an id a line, or a table with a column read_id)
     #[arg(long, value_name = "LIST", group = "listed")]
     ids: Option<PathBuf>,
     /// Only the reads in this BAM file; the parent of a split read counts (tag pi)

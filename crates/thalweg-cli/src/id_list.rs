@@ -17,6 +17,9 @@ use crate::signals::end_at_once;
 /// The most bytes of a line. Ids are much shorter; a longer line is of another kind of file.
 const MOST_LINE: usize = 64 << 10;
 
+/// The mark with which some programs begin UTF-8.
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
+
 /// The most memory of a list of reads: room for 48 million ids of 36 letters. The budget does not
 /// count the list, so that an endless one must end here.
 pub(crate) const MOST_MEMORY: usize = 4 << 30;
@@ -102,17 +105,24 @@ pub(crate) fn for_each_line(
     if path == Path::new("-") {
         return end_at_once(|| lines_of(&name, what, io::stdin().lock(), f));
     }
+    check_is_list(path, what)?;
+    // Opening a pipe waits for its writer.
+    end_at_once(|| {
+        let file = File::open(path).map_err(|e| Error::io(&name, "reading", e))?;
+        lines_of(&name, what, BufReader::new(file), f)
+    })
+}
+
+/// Refuses folders and devices: some have no end.
+pub(crate) fn check_is_list(path: &Path, what: &'static str) -> VerbResult {
+    let name: Arc<str> = urls::shown_path(path).into();
     let meta = std::fs::metadata(path).map_err(|e| Error::io(&name, "reading", e))?;
     if !may_list(meta.file_type()) {
         let what = format!("a {what} in a folder or device").into();
         let advice = "give a file, a pipe, or - for standard input".into();
         return Err(Error::Unsupported { file: name, what, advice }.into());
     }
-    // Opening a pipe waits for its writer.
-    end_at_once(|| {
-        let file = File::open(path).map_err(|e| Error::io(&name, "reading", e))?;
-        lines_of(&name, what, BufReader::new(file), f)
-    })
+    Ok(())
 }
 
 fn may_list(kind: FileType) -> bool {
@@ -136,6 +146,9 @@ fn lines_of(
             rest.read_until(b'\n', &mut line).map_err(|e| Error::io_at(name, "reading", at, e))?;
         if len == 0 {
             return Ok(());
+        }
+        if at == 0 && line.starts_with(BOM) {
+            line.drain(..BOM.len());
         }
         if len > MOST_LINE {
             let found = format!("a line of more than {MOST_LINE} bytes");

@@ -16,7 +16,7 @@ use crate::write::{ManyToOneArgs, all_files};
 pub(crate) struct MergeArgs {
     #[command(flatten)]
     files: ManyToOneArgs,
-    /// Take a read that several files have from the first of them
+    /// Take a read that several files have from the first of them, in the order of their paths
     #[arg(long)]
     duplicate_ok: bool,
 }

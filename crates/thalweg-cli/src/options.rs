@@ -106,10 +106,16 @@ const EVERY: &str = "";
 const OUTPUTS: [(&str, &str); 4] =
     [("read", "out"), ("scan", "out"), ("check", "salvage"), ("compare", "html")];
 
-/// The command, in which --force needs an output that can exist.
+/// The command, in which --force needs an output that can exist, and verbs do not show options of
+/// others that they refuse.
 pub(crate) fn with_outputs(command: Command) -> Command {
     let command = OUTPUTS.iter().fold(command, |command, (verb, output)| {
         command.mut_subcommand(verb, |verb| verb.mut_arg("force", |arg| arg.requires(*output)))
+    });
+    let hidden = [("split", "force"), ("view", "force"), ("view", "json"), ("view", "verify")];
+    let hidden = hidden.into_iter().chain(["force", "json", "verify"].map(|name| ("get", name)));
+    let command = hidden.fold(command, |command, (verb, name)| {
+        command.mut_subcommand(verb, |verb| verb.mut_arg(name, |arg| arg.hide(true)))
     });
     command.mut_subcommand("graph", |graph| {
         graph.mut_subcommand("degree", |degree| degree.mut_arg("force", |arg| arg.requires("plot")))

@@ -48,7 +48,7 @@ pub(crate) struct ScanArgs {
     /// Only reads for which this holds; names are columns or attributes of read groups
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<String>,
-    /// Only the reads in this list (one id a line), in its order
+    /// Only the reads in this list (an id a line, or a table with a column read_id), in its order
     #[arg(long, value_name = "LIST")]
     ids: Option<PathBuf>,
     /// Of one file, print the plan (store model, requests, predicted time, and of a URL the cost)

@@ -19,7 +19,7 @@ use thalweg_io::urls::url;
 use crate::common::{
     Failure, VerbResult, complain, counted, create_folder, parse_count, print_line, shown_path,
 };
-use crate::done::say_done;
+use crate::done::{say_done_of, stored_bytes};
 use crate::fastq;
 use crate::force::check_free;
 use crate::open::{ReadArgs, open_set};
@@ -74,9 +74,9 @@ pub(crate) struct SplitArgs {
     #[arg(long, value_name = "N", group = "rule", value_parser = parse_count)]
     #[arg(conflicts_with_all = ["by", "table"])]
     reads: Option<u64>,
-    /// The format of the new files
-    #[arg(long, value_name = "FORMAT", default_value = "blow5", value_parser = formats())]
-    to: Format,
+    /// The format of the new files (default: blow5, or that of the names in the table)
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    to: Option<Format>,
     /// Stop if there would be more files than this
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     most: usize,
@@ -115,7 +115,8 @@ pub(crate) fn run(args: &SplitArgs) -> VerbResult {
         check_options(path, Kind::Reads)?;
     }
     let control = options.control.clone();
-    let conversion = args.write.conversion(args.to, &options)?;
+    let format = args.to.or(format_of_values(&rule)).unwrap_or(Format::Blow5);
+    let conversion = args.write.conversion(format, &options)?;
     let set = open_set(&args.paths, options)?;
     let headers = merged(&set)?;
     let progress = FetchProgress::watch(&control, set.bytes());
@@ -134,11 +135,11 @@ pub(crate) fn run(args: &SplitArgs) -> VerbResult {
     }
     let out = &*file_path(&args.out)?;
     create_folder(out)?;
-    let outputs = outputs(args, out, &plan, &headers)?;
+    let outputs = outputs(format, out, &plan, &headers)?;
     let paths: Vec<PathBuf> = outputs.iter().map(|output| output.path.clone()).collect();
     let _progress = FetchProgress::watch(&control, set.bytes());
     let mut made = Vec::with_capacity(outputs.len());
-    let at_once = files_at_once(args.to, out);
+    let at_once = files_at_once(format, out);
     for (pass, outputs) in outputs.chunks(at_once).enumerate() {
         made.extend(write(&set, &plan, pass * at_once, outputs, &conversion)?);
     }
@@ -148,9 +149,18 @@ pub(crate) fn run(args: &SplitArgs) -> VerbResult {
         let of = if left == 0 { String::new() } else { format!("{reads} of ") };
         let reads = counted(reads + left, "read");
         let what = format!("split {of}{reads} into {}", counted(paths.len() as u64, "file"));
-        say_done(&what, out, started.elapsed().as_secs_f64());
+        let bytes = paths.iter().map(|path| stored_bytes(path)).sum();
+        say_done_of(&what, out, bytes, started.elapsed().as_secs_f64());
     }
     Ok(())
+}
+
+/// The format that all values of a table name, if they are names of files of one format.
+fn format_of_values(rule: &Rule) -> Option<Format> {
+    let Rule::Table(table) = rule else { return None };
+    let mut formats = table.values().map(|value| Format::of_path(Path::new(value)));
+    let first = formats.next()??;
+    formats.all(|format| format == Some(first)).then_some(first)
 }
 
 /// Fails if no file has some reads of a table. With `missing_ok` it warns.
@@ -171,14 +181,14 @@ fn tell_missing(plan: &Plan, values: &ReadValues, missing_ok: bool) -> VerbResul
 /// The files to write. Fails if one of them exists: what a part replaced could not be brought back
 /// if a later part failed.
 fn outputs(
-    args: &SplitArgs,
+    format: Format,
     to: &Path,
     plan: &Plan,
     headers: &Merged,
 ) -> Result<Vec<Output>, Failure> {
     let mut outputs = Vec::with_capacity(plan.parts.len());
     for part in &plan.parts {
-        let path = to.join(format!("{}.{}", part.name, args.to.extension()));
+        let path = to.join(format!("{}.{}", part.name, format.extension()));
         check_free(&path)?;
         outputs.push(Output::new(&path, headers.only(&part.groups)));
     }

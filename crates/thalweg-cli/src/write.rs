@@ -2,6 +2,7 @@
 
 mod coding;
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -14,7 +15,8 @@ use thalweg::reads::{Options, ReadSet, Selection};
 use thalweg_io::urls;
 
 use crate::common::{
-    Failure, VerbResult, complain, counted, is_stream, print_json, stdout_file, streamed,
+    Failure, VerbResult, check_not_stdout, complain, counted, is_stream, print_json, stdout_file,
+    streamed,
 };
 use crate::done::{say_done, stored_bytes};
 use crate::force::ForceArgs;
@@ -58,6 +60,12 @@ pub(crate) fn stream_reads(
         let what = "-: FAST5 cannot be written to standard output; SLOW5, BLOW5 and POD5 can";
         return Err(Failure::Usage(what.into()));
     }
+    if conversion.coding.format() != Format::Slow5 && std::io::stdout().is_terminal() {
+        let what = "-: the standard output is a terminal, which shows no binary format; > writes \
+                    it into a file";
+        return Err(Failure::Usage(what.into()));
+    }
+    check_not_stdout(set.paths())?;
     let output = Output { create: |_| Ok(stdout_file()), ..Output::new(out, merged(set)?) };
     for made in streamed(make(set, parts, vec![output], conversion))? {
         complain_of_losses(out, &streamed(made.publish())?);
@@ -69,7 +77,7 @@ pub(crate) fn stream_reads(
 fn complain_of_losses(path: &Path, report: &ConvertReport) {
     if report.left_out > 0 {
         let reads = counted(report.left_out, "read");
-        complain(&format!("left out: {reads} that a file before had"));
+        complain(&format!("left out: {reads} that a file before, in the order of paths, had"));
     }
     for Lost { what, reads, first } in &report.lost {
         let reads =

@@ -127,8 +127,9 @@ pub fn old_indexes(output: &Path, is_index: fn(&[u8]) -> bool) -> Vec<PathBuf> {
     // An index may be beside a link, and beside the file that the link leads to.
     let target = fs::canonicalize(output).unwrap_or_else(|_| output.to_owned());
     let mut indexes = vec![index_path(output), index_path(&target)];
-    indexes.dedup();
     indexes.retain(is_index_file);
+    // One path may be absolute, and the other one not.
+    indexes.dedup_by_key(|path| fs::canonicalize(path).ok());
     indexes
 }
 

@@ -39,7 +39,16 @@ impl Outputs {
                 check_name(lines, "JSON", &["json"])?;
                 Self { lines: lines.clone(), page: page.cloned(), folder: None }
             }
-            None => Self::inside(out.join(now()), page),
+            None => {
+                // Another run may have begun in the same second.
+                let name = now();
+                let names = (2..).map(|number| format!("{name}-{number}"));
+                let mut free =
+                    std::iter::once(name.clone()).chain(names).map(|name| out.join(name));
+                let folder =
+                    free.find(|folder| !folder.exists()).unwrap_or_else(|| out.join(&name));
+                Self::inside(folder, page)
+            }
         };
         let lines = outputs.lines.display();
         match fs::metadata(&outputs.lines) {

@@ -18,7 +18,7 @@ pub(super) struct Setting {
 }
 
 /// The columns beside the attributes.
-const RESERVED: [&str; 3] = ["id", "source", "target"];
+const RESERVED: [&str; 5] = ["id", "source", "target", "from", "to"];
 
 impl FromStr for Setting {
     type Err = String;
@@ -38,11 +38,17 @@ impl FromStr for Setting {
 impl Setting {
     /// The type that its value has where the network does not know the attribute.
     fn data_type(&self) -> DataType {
-        // `nan` and `inf` may be words.
-        let has_digit = self.value.contains(|c: char| c.is_ascii_digit());
+        // `nan` and `inf` may be words, and 007 a name. What a float would round is no float.
+        let is_number = self.value.contains(|c: char| c.is_ascii_digit())
+            && !(self.value.starts_with('0')
+                && self.value[1..].starts_with(|c: char| c.is_ascii_digit()));
+        let is_whole =
+            self.value.bytes().all(|byte| byte.is_ascii_digit() || b"+-".contains(&byte));
+        let float = self.value.parse::<f64>().is_ok_and(f64::is_finite);
         let is = [
-            (self.value.parse::<i64>().is_ok(), DataType::Int64),
-            (self.value.parse::<f64>().is_ok() && has_digit, DataType::Float64),
+            (is_number && self.value.parse::<i64>().is_ok(), DataType::Int64),
+            (is_number && self.value.parse::<u64>().is_ok(), DataType::UInt64),
+            (is_number && float && !is_whole, DataType::Float64),
             (self.value.parse::<bool>().is_ok(), DataType::Boolean),
         ];
         let found = is.into_iter().find(|(is, _)| *is);

@@ -13,7 +13,7 @@ use thalweg::text::unescaped;
 use thalweg_io::urls;
 
 use crate::common::{Failure, is_stream};
-use crate::id_list::{ID_COLUMN, ID_MEMORY, MOST_MEMORY};
+use crate::id_list::{BOM, ID_COLUMN, ID_MEMORY, MOST_MEMORY, check_is_list};
 
 /// The most bytes of the line with the names of columns.
 const MOST_HEAD: u64 = 1 << 20;
@@ -37,6 +37,7 @@ impl ReadValues {
         if is_stream(path) {
             return Self::parse(&name, io::stdin().lock(), by);
         }
+        check_is_list(path, "table of reads")?;
         let file = File::open(path).map_err(|e| Error::io(&name.as_str().into(), "reading", e))?;
         Self::parse(&name, BufReader::new(file), by)
     }
@@ -49,8 +50,7 @@ impl ReadValues {
             .read_until(b'\n', &mut line)
             .map_err(|e| Error::io(&name.into(), "reading", e))?;
         let delimiter = if line.contains(&b'\t') { b'\t' } else { b',' };
-        // Spreadsheets begin UTF-8 with a mark.
-        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line).to_vec();
+        let line = line.strip_prefix(BOM).unwrap_or(&line).to_vec();
         let table = io::Cursor::new(line).chain(table);
         let mut rows = ReaderBuilder::new().delimiter(delimiter).from_reader(table);
         let head = rows.headers().map_err(|e| failed(e.to_string()))?.clone();
@@ -111,6 +111,11 @@ impl ReadValues {
     /// The value of a read. `None` if the table does not have it.
     pub(super) fn of(&self, id: &str) -> Option<&str> {
         self.values.get(id).map(|value| &**value)
+    }
+
+    /// The values of all reads.
+    pub(super) fn values(&self) -> impl Iterator<Item = &str> {
+        self.values.values().map(|value| &**value)
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {

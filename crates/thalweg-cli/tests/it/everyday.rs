@@ -762,8 +762,7 @@ fn a_table_says_where_reads_go() {
         .chain(all[1..].iter().enumerate().map(|(i, id)| format!("{id},t{}.pod5\n", i % 2)))
         .collect();
     fs::write(folder.path("t.csv"), &table).unwrap();
-    let args = ["subset", "a.blow5", "--csv", "t.csv", "--out", "o", "--to", "pod5"];
-    folder.ok(&args);
+    folder.ok(&["subset", "a.blow5", "--csv", "t.csv", "--out", "o"]);
     let part = |name: &str| ids(&folder, name);
     let of = |first: usize| all[1..].iter().skip(first).step_by(2).cloned().collect::<Vec<_>>();
     assert_eq!((part("o/t0.pod5"), part("o/t1.pod5")), (of(0), of(1)));
@@ -780,7 +779,9 @@ fn a_table_says_where_reads_go() {
     assert!(said.contains("not found: 1 of") && said.contains("such as nowhere"), "{said}");
     assert!(!folder.path("q").exists());
     folder.ok(&[&args[..], &["--missing-ok"]].concat());
-    assert_eq!(left(&folder, "q"), ["t0.blow5", "t1.blow5"]);
+    assert_eq!(left(&folder, "q"), ["t0.blow5", "t1.blow5"], "t0 says no format");
+    let said = folder.fails(1, &["split", "a.blow5", "--table", "/dev/zero", "--out", "z"]);
+    assert!(said.contains("a folder or device"), "{said}");
 }
 
 #[test]
@@ -794,7 +795,7 @@ fn reads_of_several_files_are_taken_once_if_asked_for() {
     let told = String::from_utf8_lossy(&said.stderr);
     let some = ids(&folder, "a.pod5").len();
     assert!(
-        some > 1 && told.contains(&format!("left out: {some} reads that a file before had")),
+        some > 1 && told.contains(&format!("left out: {some} reads that a file before")),
         "{told}"
     );
     assert_eq!(digests(&folder, "c.blow5"), digests(&folder, "b.blow5"));
@@ -827,4 +828,44 @@ fn what_doctor_mends_it_does_not_complain_of() {
             name = words[3].to_owned();
         }
     }
+}
+
+#[test]
+fn standard_output_is_no_input() {
+    let folder = Folder::new();
+    folder.synth("a.blow5", "60k");
+    folder.ok(&["convert", "a.blow5", "a.slow5"]);
+    let before = fs::read(folder.path("a.slow5")).unwrap();
+    for args in [&["view", "a.slow5"][..], &["merge", "a.slow5", "--out", "-", "--to", "slow5"]] {
+        let out = File::options().append(true).open(folder.path("a.slow5")).unwrap();
+        let said = folder.command(args).stdout(out).output().unwrap();
+        let told = String::from_utf8_lossy(&said.stderr);
+        assert_eq!(said.status.code(), Some(2), "{told}");
+        assert!(told.contains("a.slow5: the standard output writes into this input"), "{told}");
+        assert_eq!(fs::read(folder.path("a.slow5")).unwrap(), before);
+    }
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_a_missing_file() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("in")).unwrap();
+    folder.synth("in/a.blow5", "60k");
+    std::os::unix::fs::symlink("/nowhere/x.blow5", folder.path("in/b.blow5")).unwrap();
+    for args in [&["merge", "in", "--out", "m.blow5"][..], &["info", "in"], &["check", "in"]] {
+        let said = folder.fails(1, args);
+        assert!(said.contains("in/b.blow5: opening: No such file"), "{args:?}: {said}");
+    }
+    assert!(!folder.path("m.blow5").exists());
+}
+
+#[test]
+fn an_old_index_is_removed_once() {
+    let folder = Folder::new();
+    folder.synth("a.blow5", "60k");
+    folder.ok(&["index", "a.blow5", "-o", "b.blow5.idx"]);
+    folder.ok(&["convert", "a.blow5", "b.blow5"]);
+    let said = folder.run(&["convert", "a.blow5", "b.blow5", "--force"]);
+    let told = String::from_utf8_lossy(&said.stderr);
+    assert!(told.contains("b.blow5.idx: removed") && !told.contains("delete it"), "{told}");
 }

@@ -165,6 +165,13 @@ impl SonataWriter {
             Ok(())
         })?;
         columns.finish(&self.writer)?;
+        if named.is_some() {
+            self.left_out.push(format!(
+                "/nodes/{}: its ids are in node_id, for they are not 0, 1, 2 and so on; programs \
+                 that do not read node_id, as libsonata, take the row of a node for its id",
+                kind.name
+            ));
+        }
         Ok(rows)
     }
 

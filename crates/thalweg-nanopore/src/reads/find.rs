@@ -121,9 +121,13 @@ fn search(folder: &Path, wanted: &WantedNames, found: &mut Vec<PathBuf>) -> Resu
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let path = entry.path();
-        if entry.file_type().map_err(failed)?.is_dir() {
+        let kind = entry.file_type().map_err(failed)?;
+        // A link that leads nowhere is a file that is missing, as on a disc that is not mounted:
+        // opening it says so.
+        let is_missing = || kind.is_symlink() && !path.exists();
+        if kind.is_dir() {
             search(&path, wanted, found)?;
-        } else if (wanted.is_wanted)(&path) && path.is_file() {
+        } else if (wanted.is_wanted)(&path) && (path.is_file() || is_missing()) {
             found.push(path);
         }
     }
