@@ -52,13 +52,13 @@ use outputs::{format, is_whole, outputs};
 ///
 /// Example: thalweg convert --repack live.nxs ordered.nxs --chunk 1Mi --filter shuffle+zstd
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "thalweg convert [OPTIONS] <IN>... <OUT>")]
 pub(crate) struct ConvertArgs {
-    /// The files to convert, or folders or patterns of them
-    #[arg(required = true, value_name = "IN")]
-    inputs: Vec<PathBuf>,
-    /// The file to write, which appears when it is complete; with --per-file the folder
-    #[arg(required = true, value_name = "OUT")]
-    output: PathBuf,
+    /// The files to convert, or folders or patterns of them; and, last, the file to write, which
+    /// appears when it is complete, or with --per-file the folder
+    // One argument, so that options may stand between the two.
+    #[arg(required = true, value_name = "IN> <OUT")]
+    paths: Vec<PathBuf>,
     /// The format, if the name of OUT does not say it
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     to: Option<Format>,
@@ -95,57 +95,71 @@ pub(crate) struct ConvertArgs {
     read: ReadArgs,
 }
 
+impl ConvertArgs {
+    fn inputs(&self) -> &[PathBuf] {
+        self.paths.split_last().map_or(&[], |(_, inputs)| inputs)
+    }
+
+    fn output(&self) -> &Path {
+        self.paths.last().map_or(Path::new(""), PathBuf::as_path)
+    }
+}
+
 pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
+    if let [only] = &args.paths[..] {
+        let only = urls::shown_path(only);
+        return Err(Failure::Usage(format!("{only}: expected OUT, too: convert IN OUT")));
+    }
     if args.repack.asked() {
-        if let Some(path) = args.inputs.first() {
+        if let Some(path) = args.inputs().first() {
             check_options(path, Kind::Arrays)?;
         }
-        args.write.force.check(&args.output, args.inputs.iter().chain(&args.ids))?;
-        check_name(&args.output, "HDF5", &["nxs", "h5", "hdf5", "fast5"])?;
+        args.write.force.check(args.output(), args.inputs().iter().chain(&args.ids))?;
+        check_name(args.output(), "HDF5", &["nxs", "h5", "hdf5", "fast5"])?;
         let job = RepackJob {
-            inputs: &args.inputs,
-            output: &args.output,
+            inputs: args.inputs(),
+            output: args.output(),
             verify: args.write.verify,
             as_json: args.write.json,
             options: args.read.options(),
         };
         arrays::repack(&args.repack, job)?;
-        args.write.force.remove_old_index(&args.output);
+        args.write.force.remove_old_index(args.output());
         return Ok(());
     }
     let options = counting(args.explain, args.read.options());
-    if let Some(named) = fastq::Named::only(&args.inputs, &options)? {
+    if let Some(named) = fastq::Named::only(args.inputs(), &options)? {
         return convert_fastq(args, named, &options);
     }
-    if let Some(path) = args.inputs.first() {
+    if let Some(path) = args.inputs().first() {
         check_options(path, Kind::Reads)?;
     }
     let control = options.control.clone();
     let format = format(args).map_err(|failure| named_like_arrays(args, failure))?;
     let conversion = args.write.conversion(format, &options)?;
-    args.write.check_stream(&args.output)?;
+    args.write.check_stream(args.output())?;
     if args.per_file {
         return per_file(args, format, &conversion, &options);
     }
-    let set = open_set(&args.inputs, options).map_err(repack_instead)?;
-    if is_stream(&args.output) && !args.explain {
+    let set = open_set(args.inputs(), options).map_err(repack_instead)?;
+    if is_stream(args.output()) && !args.explain {
         let parts = all_files(&set, &selection(args, &set)?);
         return stream_reads(&set, parts, &conversion);
     }
-    args.write.force.check(&args.output, set.paths().chain(args.ids.as_deref()))?;
+    args.write.force.check(args.output(), set.paths().chain(args.ids.as_deref()))?;
     let selection = selection(args, &set)?;
     if args.explain {
         let run = ExplainedRun::Ordered;
         return explain::print(&set, &selection, run, &args.prices, args.write.json);
     }
     let _progress = args.write.progress(&control, set.bytes());
-    write(args, &set, &selection, &args.output, &conversion)
+    write(args, &set, &selection, args.output(), &conversion)
 }
 
 /// The failure for an output without the name of a format of reads. It may be meant for arrays.
 fn named_like_arrays(args: &ConvertArgs, failure: Failure) -> Failure {
     match failure {
-        Failure::Usage(message) if is_hdf5_name(&args.output) => {
+        Failure::Usage(message) if is_hdf5_name(args.output()) => {
             Failure::Usage(format!("{message}; --repack rewrites HDF5 files of arrays"))
         }
         other => other,
@@ -166,14 +180,14 @@ fn repack_instead(failure: Failure) -> Failure {
 }
 
 fn convert_fastq(args: &ConvertArgs, named: fastq::Named, options: &Options) -> VerbResult {
-    if let Some(path) = args.inputs.first() {
+    if let Some(path) = args.inputs().first() {
         check_options(path, Kind::Fastq)?;
     }
-    if !is_stream(&args.output) {
-        args.write.force.check(&args.output, &args.inputs)?;
+    if !is_stream(args.output()) {
+        args.write.force.check(args.output(), args.inputs())?;
     }
     let job = fastq::ConvertJob {
-        to: &args.output,
+        to: args.output(),
         single_member: args.single_member,
         level: args.write.level(),
         verify: args.write.verify,
@@ -192,10 +206,10 @@ fn per_file(
     conversion: &Conversion,
     options: &Options,
 ) -> VerbResult {
-    if args.resume && url(&args.output).is_some() {
+    if args.resume && url(args.output()).is_some() {
         return Err(Failure::Usage("--resume needs a folder of files, and OUT is a URL".into()));
     }
-    let inputs = find_reads(&args.inputs, &options.control)?;
+    let inputs = find_reads(args.inputs(), &options.control)?;
     let outputs = outputs(args, format, &inputs)?;
     let bytes = inputs.iter().filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum();
     let _progress = args.write.progress(&options.control, bytes);

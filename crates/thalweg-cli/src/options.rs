@@ -158,7 +158,7 @@ pub(crate) fn check_schemes(matches: &ArgMatches) -> VerbResult {
 /// The arguments, of the verbs named, for which `-` stands for standard input or output.
 const STREAMS: [(&str, &[&str]); 7] = [
     ("read", &["paths", "out", "ids"]),
-    ("convert", &["inputs", "output", "ids"]),
+    ("convert", &["paths", "ids"]),
     ("scan", &["out", "ids"]),
     ("filter", &["paths", "out", "ids"]),
     ("merge", &["out"]),

@@ -21,8 +21,8 @@ pub(super) fn format(args: &ConvertArgs) -> Result<Format, Failure> {
         None if args.per_file => {
             Err(Failure::Usage("--per-file needs --to, as a folder's name tells no format".into()))
         }
-        Some(asked) if args.per_file => refuse_stdout(&args.output).map(|()| asked),
-        asked => format_of(asked, &args.output),
+        Some(asked) if args.per_file => refuse_stdout(args.output()).map(|()| asked),
+        asked => format_of(asked, args.output()),
     }
 }
 
@@ -32,9 +32,9 @@ pub(super) fn outputs(
     format: Format,
     inputs: &[PathBuf],
 ) -> Result<Vec<PathBuf>, Failure> {
-    let to = file_path(&args.output)?;
+    let to = file_path(args.output())?;
     let output = |input: &PathBuf| {
-        let below = args.inputs.iter().find_map(|folder| {
+        let below = args.inputs().iter().find_map(|folder| {
             input.strip_prefix(folder).ok().filter(|p| !p.as_os_str().is_empty())
         });
         let below = below.or_else(|| input.file_name().map(Path::new)).unwrap_or(input);

@@ -197,3 +197,15 @@ fn a_kill_in_the_middle_leaves_a_sound_store() {
         fs::remove_file(folder.path(name)).unwrap();
     }
 }
+
+#[test]
+fn options_may_stand_between_the_files() {
+    let folder = Folder::new();
+    folder.synth("a.blow5", "60k");
+    folder.ok(&["convert", "a.blow5", "--record", "zlib", "b.blow5"]);
+    folder.ok(&["convert", "a.blow5", "c.blow5", "--record", "zlib"]);
+    let read = |name: &str| fs::read(folder.path(name)).unwrap();
+    assert!(read("b.blow5") == read("c.blow5"));
+    let said = folder.fails(2, &["convert", "a.blow5"]);
+    assert!(said.contains("expected OUT, too"), "{said}");
+}
