@@ -97,8 +97,8 @@ def test_longer_chunks_take_more_room(thalweg, tmp_path):
 def test_compression_that_does_not_pay(thalweg, tmp_path):
     path = tmp_path / "gzip.h5"
     with h5py.File(path, "w") as file:
-        noise = np.random.default_rng(1).integers(0, 1 << 20, 4 << 20)
-        file.create_dataset("d", data=noise.astype("u4"), chunks=(1 << 20,), compression="gzip", compression_opts=1)
+        noise = np.random.default_rng(1).integers(0, 1 << 20, 8 << 20)
+        file.create_dataset("d", data=noise.astype("u4"), chunks=(2 << 20,), compression="gzip", compression_opts=1)
     found = doctor(thalweg, path, "--model", "nvme")
     kinds = [finding["kind"] for finding in found["findings"]]
     assert "slow_filter" in kinds and "large_chunks" in kinds

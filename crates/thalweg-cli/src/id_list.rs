@@ -94,8 +94,8 @@ fn cells(line: &str, delimiter: u8) -> Option<StringRecord> {
     row.from_reader(line.as_bytes()).into_records().next()?.ok()
 }
 
-/// Passes the lines of a file or pipe that are not blank to `f`, without their ends; `-` is standard
-/// input. `what` names the list.
+/// Passes the lines of a file or pipe that are not blank to `f`, without their ends; `-` is
+/// standard input. `what` names the list.
 pub(crate) fn for_each_line(
     path: &Path,
     what: &'static str,

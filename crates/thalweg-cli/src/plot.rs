@@ -24,7 +24,7 @@ use crate::progress::FetchProgress;
 /// network. Long signals are drawn from the least and the greatest value of every stretch, so that
 /// spikes remain visible.
 ///
-/// Example: thalweg plot reads.blow5 --read 00213403-4297-4f03-8412-3cc8b9cb845a --pa --out read.png
+/// Example: thalweg plot reads.blow5 --read 00213403-4297-4f03-8412-3cc8b9cb845a --pa -o read.png
 ///
 /// Example: thalweg plot run/ --out run.html
 ///

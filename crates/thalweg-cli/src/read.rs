@@ -76,8 +76,9 @@ pub(crate) struct ReadVerbArgs {
     explain: bool,
     #[command(flatten)]
     prices: PriceArgs,
-    /// Only the reads in this list (an id a line, or a table with a column read_id), in its order. If there is no index of the file,
-    /// one is made and kept as FILE.idx, or in your cache folder where that cannot be written
+    /// Only the reads in this list (an id a line, or a table with a column read_id), in its order.
+    /// If there is no index of the file, one is made and kept as FILE.idx, or in your cache folder
+    /// where that cannot be written
     #[arg(long, value_name = "LIST")]
     ids: Option<PathBuf>,
     /// Get the reads of --ids one after the other on one thread, and print how long each took

@@ -41,7 +41,8 @@ pub(crate) struct GetArgs {
     /// The ids of the reads
     #[arg(value_name = "ID", required_unless_present = "list")]
     reads: Vec<String>,
-    /// The reads in this list (an id a line, or a table with a column read_id), after those that are named
+    /// The reads in this list (an id a line, or a table with a column read_id), after those that
+    /// are named
     #[arg(long = "ids", value_name = "LIST")]
     list: Option<PathBuf>,
     #[command(flatten)]

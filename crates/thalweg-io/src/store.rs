@@ -114,7 +114,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     }
 
     /// Fetches some of the [unkept](Store::unkept) bytes into `room`, and adds them to the cache,
-    /// however long its disc takes. Returns whether that went well.
+    /// however long its disc takes. Returns whether there may be more: not if nothing was left, and
+    /// not after a failure.
     fn keep_more(&self, _room: &mut [u8]) -> bool {
         false
     }

@@ -351,7 +351,8 @@ fn in_json(
     let findings: Vec<Value> = summary.findings.iter().map(finding_as_json).collect();
     let (seconds, cpu) = started.seconds();
     json!({
-        "schema": "thalweg.events/1", "file": file, "path": file, "to": to.map(|to| urls::shown_path(to.path)),
+        "schema": "thalweg.events/1", "file": file, "path": file,
+        "to": to.map(|to| urls::shown_path(to.path)),
         "events": event_count(summary), "banks": rows, "findings": findings,
         "open_to_last_s": seconds, "cpu_s": cpu,
     })

@@ -339,9 +339,8 @@ fn attributes_are_set_on_the_command_line() {
         assert!(said.status.code() == Some(2) && told.contains(why), "{words}: {told}");
     }
     assert_eq!(table("--vertices Cell"), format!("id,layer,type,w,ok\n{rows}"));
-    ok(
-        "--vertices Kinds:1 --set a=007 --set b=18446744073709551615 --set c=99999999999999999999 --set d=1e400",
-    );
+    ok("--vertices Kinds:1 --set a=007 --set b=18446744073709551615 \
+        --set c=99999999999999999999 --set d=1e400");
     assert_eq!(
         table("--vertices Kinds"),
         "id,a,b,c,d\n1,007,18446744073709551615,99999999999999999999,1e400\n"

@@ -94,8 +94,8 @@ impl EventSelection {
     }
 }
 
-/// Part `rank` of `size` of `len` elements in chunks. A single chunk is in another part for each
-/// `number` below `size`.
+/// Part `rank` of `size` of `len` elements in chunks. `number` shifts the cuts, so that arrays of
+/// one chunk fall into different parts.
 fn part(len: u64, chunk: u64, (rank, size): (u64, u64), number: u64) -> Range<u64> {
     let chunks = len.div_ceil(chunk.max(1));
     // The product of two numbers of 64 bits.

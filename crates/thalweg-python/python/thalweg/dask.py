@@ -262,7 +262,8 @@ def events(
 ) -> dask.dataframe.DataFrame:
     """The events of a NeXus file as a data frame of Dask, a row an event.
 
-    A partition has whole chunks of all banks, those of about the same time, in the order in which they lie in the file.
+    A partition has whole chunks of all banks, those of about the same time, in the order in which they lie in the file. A
+    bank of fewer chunks than there are partitions is in some of them only. The column `bank` is a category.
 
     Args:
         path: The file.

@@ -54,7 +54,7 @@ impl RangeDataset {
         }
     }
 
-    /// Adds rows that are 0..0. Chunks of which they are all rows are not stored.
+    /// Adds rows that are 0..0. A chunk with no other rows is not stored.
     fn skip(&mut self, writer: &Hdf5Writer, rows: u64) -> Result<()> {
         self.flush(writer)?;
         self.len += rows;
