@@ -98,8 +98,8 @@ impl NewFile {
     /// error then. Objects at URLs are replaced by the same rule.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if the folder cannot be written,
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if `path` is something other than a
+    /// [`Error::Io`] if the folder cannot be written,
+    /// [`Error::Unsupported`] if `path` is something other than a
     /// regular file, or a URL that is only read.
     pub fn create(path: &Path) -> Result<Self> {
         Self::at(path, Replaced::WhatIsThere, false)
@@ -129,7 +129,7 @@ impl NewFile {
     /// no link, because a link may lead to any file of the user's.
     ///
     /// # Errors
-    /// Those of [`NewFile::create`]; [`Error::Exists`](crate::Error::Exists) if `path` is something
+    /// Those of [`NewFile::create`]; [`Error::Exists`] if `path` is something
     /// else.
     pub fn sidecar(path: &Path, is_kind: fn(&[u8]) -> bool) -> Result<Self> {
         check_output(path, [""; 0], Existing::Sidecar(is_kind))?;
@@ -164,7 +164,7 @@ impl NewFile {
     /// Appends bytes.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io), as on a full disk, and after [`NewFile::seal`].
+    /// [`Error::Io`], as on a full disk, and after [`NewFile::seal`].
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
         match &mut self.bytes {
             Bytes::File(file) | Bytes::Staged { file, .. } => file.push(bytes),
@@ -226,7 +226,7 @@ impl NewFile {
     /// [`NewFile::finish`] only, because its file may still be read.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io), as on a full disk.
+    /// [`Error::Io`], as on a full disk.
     pub fn seal(&mut self) -> Result<()> {
         match &mut self.bytes {
             Bytes::File(file) | Bytes::Staged { file, .. } => file.seal(),
@@ -240,8 +240,8 @@ impl NewFile {
     /// Makes the bytes durable and renames the file to its final path. An object becomes visible.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io), as on a full disk;
-    /// [`Error::Exists`](crate::Error::Exists) if another file appeared at the path meanwhile.
+    /// [`Error::Io`], as on a full disk;
+    /// [`Error::Exists`] if another file appeared at the path meanwhile.
     pub fn finish(mut self) -> Result<()> {
         if matches!(self.bytes, Bytes::Stream { .. }) {
             return self.seal();

@@ -15,7 +15,7 @@ use crate::read::rows::EdgeSelection;
 /// # Errors
 /// Always [`Error::Unsupported`].
 pub fn sonata_bytes(network: &Network, _: Range<usize>, _: Range<usize>) -> Result<u64> {
-    Err(unsupported(Path::new(&**network.name())))
+    Err(unsupported(Path::new(&*network.name())))
 }
 
 /// A stub without values: [`SonataWriter::create`] always fails.
