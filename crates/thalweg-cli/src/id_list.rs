@@ -101,28 +101,31 @@ pub(crate) fn for_each_line(
     what: &'static str,
     f: impl FnMut(&str) -> VerbResult,
 ) -> VerbResult {
-    let name: Arc<str> = urls::shown_path(path).into();
-    if path == Path::new("-") {
-        return end_at_once(|| lines_of(&name, what, io::stdin().lock(), f));
-    }
-    check_is_list(path, what)?;
-    // Opening a pipe waits for its writer.
-    end_at_once(|| {
-        let file = File::open(path).map_err(|e| Error::io(&name, "reading", e))?;
-        lines_of(&name, what, BufReader::new(file), f)
-    })
+    with_list(path, what, |name, list| lines_of(name, what, list, f))
 }
 
-/// Refuses folders and devices: some have no end.
-pub(crate) fn check_is_list(path: &Path, what: &'static str) -> VerbResult {
+/// Passes the name of a file or pipe to `f`, and what reads it; `-` is standard input. `what` names
+/// the list. A signal ends the program meanwhile, because a pipe is waited for.
+pub(crate) fn with_list<T>(
+    path: &Path,
+    what: &'static str,
+    f: impl FnOnce(&Arc<str>, &mut dyn BufRead) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let name: Arc<str> = urls::shown_path(path).into();
+    if path == Path::new("-") {
+        return end_at_once(|| f(&name, &mut io::stdin().lock()));
+    }
     let meta = std::fs::metadata(path).map_err(|e| Error::io(&name, "reading", e))?;
     if !may_list(meta.file_type()) {
         let what = format!("a {what} in a folder or device").into();
         let advice = "give a file, a pipe, or - for standard input".into();
         return Err(Error::Unsupported { file: name, what, advice }.into());
     }
-    Ok(())
+    // Opening a pipe waits for its writer.
+    end_at_once(|| {
+        let file = File::open(path).map_err(|e| Error::io(&name, "reading", e))?;
+        f(&name, &mut BufReader::new(file))
+    })
 }
 
 fn may_list(kind: FileType) -> bool {

@@ -24,6 +24,18 @@ pub(super) enum Rule {
     Reads(u64),
 }
 
+impl Rule {
+    /// The name, without an ending, of the file for a value.
+    fn stem(&self, value: &str) -> String {
+        let (column, value) = match self {
+            Self::Value(name) => (&**name, value),
+            Self::Table(table) => (table.name(), without_format(value)),
+            Self::Reads(_) => ("", value),
+        };
+        if value.is_empty() { format!("no-{}", file_name(column)) } else { file_name(value) }
+    }
+}
+
 /// A file to write.
 #[derive(Debug)]
 pub(super) struct SplitPart {
@@ -117,20 +129,18 @@ impl Plan {
             let file = files.value(row) as usize;
             // The number of a read group is valid within its file; the merged number, in all files.
             let group = merged.group(file, groups.value(row));
-            let listed = match maker.rule {
-                Rule::Table(values) => values.of(ids.value(row)),
-                _ => None,
-            };
-            if listed.is_none() && matches!(maker.rule, Rule::Table(_)) {
-                self.partial.insert(file);
-                self.left_out += 1;
-                continue;
-            }
-            let value = match &values {
-                None if listed.is_some() => listed.map(str::to_owned),
-                Some(_) if by_group => group.map(|group| group.to_string()),
-                Some(values) => Some(values.value(row).try_to_string().map_err(failed)?),
-                None => None,
+            let value = match (maker.rule, &values) {
+                (Rule::Table(table), _) => {
+                    let Some(value) = table.of(ids.value(row)) else {
+                        self.partial.insert(file);
+                        self.left_out += 1;
+                        continue;
+                    };
+                    Some(value.to_owned())
+                }
+                (_, Some(_)) if by_group => group.map(|group| group.to_string()),
+                (_, Some(values)) => Some(values.value(row).try_to_string().map_err(failed)?),
+                (_, None) => None,
             };
             let part = maker.part(value, &mut self.parts);
             if let Some(part) = self.parts.get_mut(part as usize) {
@@ -173,14 +183,7 @@ impl PartMaker<'_> {
                     return part;
                 }
                 self.known.insert(value.clone(), parts.len() as u32);
-                let stem = match self.rule {
-                    Rule::Value(name) if value.is_empty() => format!("no-{}", file_name(name)),
-                    Rule::Table(values) if value.is_empty() => {
-                        format!("no-{}", file_name(values.name()))
-                    }
-                    Rule::Table(_) => file_name(without_format(&value)),
-                    _ => file_name(&value),
-                };
+                let stem = self.rule.stem(&value);
                 (Some(value), stem)
             }
         };

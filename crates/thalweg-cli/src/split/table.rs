@@ -2,18 +2,16 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use csv::{ReaderBuilder, StringRecord};
 use thalweg::Error;
 use thalweg::text::unescaped;
-use thalweg_io::urls;
 
-use crate::common::{Failure, is_stream};
-use crate::id_list::{BOM, ID_COLUMN, ID_MEMORY, MOST_MEMORY, check_is_list};
+use crate::common::Failure;
+use crate::id_list::{BOM, ID_COLUMN, ID_MEMORY, MOST_MEMORY, with_list};
 
 /// The most bytes of the line with the names of columns.
 const MOST_HEAD: u64 = 1 << 20;
@@ -33,13 +31,7 @@ impl ReadValues {
     /// # Errors
     /// [`Failure::Said`] for a table without these columns, and for a read that has two values.
     pub(super) fn read(path: &Path, by: Option<&str>) -> Result<Self, Failure> {
-        let name = urls::shown_path(path);
-        if is_stream(path) {
-            return Self::parse(&name, io::stdin().lock(), by);
-        }
-        check_is_list(path, "table of reads")?;
-        let file = File::open(path).map_err(|e| Error::io(&name.as_str().into(), "reading", e))?;
-        Self::parse(&name, BufReader::new(file), by)
+        with_list(path, "table of reads", |name, table| Self::parse(name, table, by))
     }
 
     fn parse(name: &str, mut table: impl BufRead, by: Option<&str>) -> Result<Self, Failure> {
