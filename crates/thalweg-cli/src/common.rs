@@ -152,6 +152,17 @@ pub(crate) fn for_each_file<T>(
     }
 }
 
+/// Names on standard error what is wrong with one of several files, so that the others are done.
+/// What ends the verb is returned: that it was stopped, or a mistake in its arguments.
+pub(crate) fn go_on_after(failure: Failure) -> VerbResult {
+    match failure {
+        Failure::Failed(error) if !matches!(error, Error::Cancelled) => complain(&error),
+        Failure::Said(message) => complain(&message),
+        other => return Err(other),
+    }
+    Ok(())
+}
+
 /// The end of a verb that has printed what failed, if anything did.
 pub(crate) fn ended(failed: bool) -> VerbResult {
     if failed { Err(Failure::Said(String::new())) } else { Ok(()) }

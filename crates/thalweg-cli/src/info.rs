@@ -14,7 +14,7 @@ use thalweg_gauge::cache::{Method, Residency, residency, residency_of};
 use thalweg_io::urls::{self, url};
 
 use crate::cache::CacheArgs;
-use crate::common::{Failure, VerbResult, complain, ended, output};
+use crate::common::{Failure, VerbResult, ended, go_on_after, output};
 use crate::open::TimeoutArgs;
 use crate::options::{Kind, check as check_options};
 use crate::signals::cancel_on_signal;
@@ -80,18 +80,10 @@ pub(crate) fn run(args: &InfoArgs) -> VerbResult {
                 write!(out, "{words}")?;
                 failed |= is_partial;
             }
-            Err(Failure::Failed(thalweg::Error::Cancelled)) => {
-                return Err(Failure::Failed(thalweg::Error::Cancelled));
-            }
-            Err(Failure::Failed(error)) => {
+            Err(failure) => {
+                go_on_after(failure)?;
                 failed = true;
-                complain(&error);
             }
-            Err(Failure::Said(message)) => {
-                failed = true;
-                complain(&message);
-            }
-            Err(other) => return Err(other),
         }
     }
     out.flush()?;

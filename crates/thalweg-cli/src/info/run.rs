@@ -12,7 +12,7 @@ use thalweg::text::escaped;
 use thalweg_gauge::units::{decimal_bytes, digits};
 use thalweg_io::urls::shown_path;
 
-use crate::common::{Failure, VerbResult, complain, ended, output};
+use crate::common::{Failure, VerbResult, ended, go_on_after, output};
 use crate::open::{find_reads, open_set};
 use crate::progress::FetchProgress;
 
@@ -57,16 +57,10 @@ fn without_bad_files(
     for file in files {
         match summary(std::slice::from_ref(&file), options) {
             Ok(_) => good.push(file),
-            Err(Failure::Failed(Error::Cancelled)) => return Err(Error::Cancelled.into()),
-            Err(Failure::Failed(error)) => {
-                complain(&error);
+            Err(failure) => {
+                go_on_after(failure)?;
                 left_out.push(file);
             }
-            Err(Failure::Said(message)) => {
-                complain(&message);
-                left_out.push(file);
-            }
-            Err(other) => return Err(other),
         }
     }
     if good.is_empty() {
