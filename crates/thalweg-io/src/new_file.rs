@@ -79,6 +79,12 @@ enum Bytes {
 /// What takes bytes as they come.
 struct Stream(Box<dyn Write + Send>);
 
+impl Stream {
+    fn flush(&mut self, name: &Arc<str>) -> Result<()> {
+        self.0.flush().map_err(|e| Error::io(name, "writing", e))
+    }
+}
+
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Stream")
@@ -231,9 +237,7 @@ impl NewFile {
         match &mut self.bytes {
             Bytes::File(file) | Bytes::Staged { file, .. } => file.seal(),
             Bytes::Object { object, .. } => object.seal(),
-            Bytes::Stream { to, .. } => {
-                to.0.flush().map_err(|e| Error::io(&self.name, "writing", e))
-            }
+            Bytes::Stream { to, .. } => to.flush(&self.name),
         }
     }
 
@@ -242,12 +246,9 @@ impl NewFile {
     /// # Errors
     /// [`Error::Io`], as on a full disk;
     /// [`Error::Exists`] if another file appeared at the path meanwhile.
-    pub fn finish(mut self) -> Result<()> {
-        if matches!(self.bytes, Bytes::Stream { .. }) {
-            return self.seal();
-        }
+    pub fn finish(self) -> Result<()> {
         match self.bytes {
-            Bytes::Stream { .. } => Ok(()),
+            Bytes::Stream { mut to, .. } => to.flush(&self.name),
             Bytes::File(file) => file.finish(),
             Bytes::Object { object, .. } => object.finish(),
             Bytes::Staged { mut file, object } => {
