@@ -113,11 +113,31 @@ fn name(term: Term) -> &'static str {
     }
 }
 
+/// How much of the time a term explains.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Explained {
+    /// More than there is: its probe is not the limit.
+    TooMuch,
+    /// Most of it: the work is bound by the term.
+    Most,
+    Little,
+}
+
+impl Explained {
+    fn of(fraction: f64) -> Self {
+        match fraction {
+            f if f > TOO_FAST => Self::TooMuch,
+            f if f >= CLOSE => Self::Most,
+            _ => Self::Little,
+        }
+    }
+}
+
 impl Verdict {
     /// The largest term, for a table that has its share beside it; `None` if no limit is known.
     pub(crate) fn largest(&self) -> Option<String> {
         let name = name(self.term?);
-        let is_bound = (CLOSE..=TOO_FAST).contains(&self.fraction?);
+        let is_bound = Explained::of(self.fraction?) == Explained::Most;
         let is_bound = is_bound && self.confirmed != Some(false);
         Some(if is_bound { format!("bound by {name}") } else { format!("{name}, not the bound") })
     }
@@ -129,19 +149,16 @@ impl Verdict {
     pub(crate) fn bound(&self) -> Option<String> {
         let name = name(self.term?);
         let fraction = self.fraction?;
-        let percent = digits(fraction * 100.0);
-        let bound = if fraction > TOO_FAST {
-            format!("faster than its probe says {name} allows")
-        } else if fraction >= CLOSE {
-            format!("bound by {name}")
-        } else {
-            format!("not bound by one term (the largest, {name}, is {percent} %)")
-        };
-        Some(match self.confirmed {
-            Some(false) if fraction <= TOO_FAST => {
+        Some(match Explained::of(fraction) {
+            Explained::TooMuch => format!("faster than its probe says {name} allows"),
+            _ if self.confirmed == Some(false) => {
                 format!("{name} is the largest term, but runs without a stage contradict it")
             }
-            _ => bound,
+            Explained::Most => format!("bound by {name}"),
+            Explained::Little => {
+                let percent = digits(fraction * 100.0);
+                format!("not bound by one term (the largest, {name}, is {percent} %)")
+            }
         })
     }
 }
@@ -167,20 +184,19 @@ fn stage(limit: &Limit, work: &WorkDemand, time_s: f64) -> Option<String> {
     let name = name(term);
     let percent = digits(fraction * 100.0);
     let figures = figures(term, work, bound_s);
-    Some(if fraction > TOO_FAST {
-        format!(
-            "faster than {name} allows by its probe ({figures}, the work took {}): the probe is \
-             not the limit",
-            seconds(time_s)
-        )
-    } else if fraction >= CLOSE {
-        format!("bound by {name}: {figures} of the {} that it took ({percent} %)", seconds(time_s))
-    } else {
-        format!(
-            "waits: the largest term is {name}, but {figures}, which is {percent} % of the {} \
-             that it took",
-            seconds(time_s)
-        )
+    let took = seconds(time_s);
+    Some(match Explained::of(fraction) {
+        Explained::TooMuch => format!(
+            "faster than {name} allows by its probe ({figures}, the work took {took}): the probe \
+             is not the limit"
+        ),
+        Explained::Most => {
+            format!("bound by {name}: {figures} of the {took} that it took ({percent} %)")
+        }
+        Explained::Little => format!(
+            "waits: the largest term is {name}, but {figures}, which is {percent} % of the {took} \
+             that it took"
+        ),
     })
 }
 

@@ -80,9 +80,9 @@ struct Rival<'a> {
     of: usize,
 }
 
-/// The fastest of the other arms: an arm that beats the baseline if there is one. Arms of other
-/// programs come before variants of the baseline's own program, and among these, arms with the
-/// baseline's settings before those with others, such as another number of threads.
+/// The arm that the baseline is set against. First come arms of other programs, then those with the
+/// baseline's settings, such as the number of threads; among these an arm that beats the baseline,
+/// then the fastest.
 fn rival(c: &Comparison) -> Option<Rival<'_>> {
     let baseline = c.summaries.first()?;
     let others =

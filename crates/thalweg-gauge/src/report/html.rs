@@ -37,7 +37,8 @@ fn title(comparisons: &[Comparison]) -> String {
 /// All comparisons of a run: the headlines, pipelines and curves, then each comparison.
 pub(super) fn run(page: &mut Page, run: &ResultRun, id: &str) -> String {
     let comparisons = &run.comparisons;
-    let mut out = headlines(comparisons, id);
+    let named = named(comparisons);
+    let mut out = headlines(&named, comparisons, id);
     let alone = comparisons.len() == 1;
     if !alone && comparisons.iter().any(|c| c.summaries.iter().any(|s| s.ratio.is_some())) {
         out.push_str(KEY);
@@ -46,16 +47,13 @@ pub(super) fn run(page: &mut Page, run: &ResultRun, id: &str) -> String {
     let mut rest = String::new();
     rest.push_str(&page.figures(figure::steps(&entries)));
     rest.push_str(&page.figures(figure::scaling(&entries)));
-    let titles = titles(comparisons);
-    let mut at = 0;
+    // Groups keep the order of the comparisons.
+    let mut next = named.iter().enumerate();
     for (name, members) in groups(comparisons) {
-        let sections: String = members
-            .iter()
-            .map(|c| {
-                let (id, title) = (format!("{id}{at}"), titles.get(at).cloned());
-                at += 1;
-                section(page, c, &id, &title.unwrap_or_default(), alone)
-            })
+        let sections: String = next
+            .by_ref()
+            .take(members.len())
+            .map(|(at, named)| section(page, named, &format!("{id}{at}"), alone))
             .collect();
         let heading = name.map_or(String::new(), |n| format!("<h2>{}</h2>\n", escape(&n)));
         out.push_str(&format!(
@@ -66,25 +64,24 @@ pub(super) fn run(page: &mut Page, run: &ResultRun, id: &str) -> String {
 }
 
 /// The headlines of several comparisons as a list of links, with a filter if they are many.
-fn headlines(comparisons: &[Comparison], id: &str) -> String {
-    if comparisons.len() < 2 {
+fn headlines(named: &[Named<'_>], comparisons: &[Comparison], id: &str) -> String {
+    if named.len() < 2 {
         return String::new();
     }
     let tally = headline::tally(comparisons).map_or(String::new(), |t| paragraph("tally", &t));
-    let items: String = comparisons
+    let items: String = named
         .iter()
         .enumerate()
-        .zip(titles(comparisons))
-        .map(|((i, c), title)| {
-            let name = escape(&title);
+        .map(|(i, named)| {
+            let name = escape(&named.title);
             format!(
                 "<li data-find=\"{}\"><a href=\"#{id}{i}\">{name}</a><span>{}</span></li>\n",
-                words(c),
-                headline_html(&headline(c))
+                named.words(),
+                headline_html(&named.headline)
             )
         })
         .collect();
-    let filter = if comparisons.len() > FILTERED { FILTER } else { "" };
+    let filter = if named.len() > FILTERED { FILTER } else { "" };
     format!("{tally}{filter}<ol class=\"headlines\">\n{items}</ol>\n")
 }
 
@@ -118,21 +115,33 @@ fn groups(comparisons: &[Comparison]) -> Vec<(Option<String>, Vec<&Comparison>)>
     groups
 }
 
-/// The names of comparisons. Those of several files may have the same name, and are numbered.
-fn titles(comparisons: &[Comparison]) -> Vec<String> {
+/// A comparison with what stands above it.
+struct Named<'a> {
+    comparison: &'a Comparison,
+    title: String,
+    headline: Headline,
+}
+
+/// Comparisons with their titles. Those of several files may have the same name, and are numbered.
+fn named(comparisons: &[Comparison]) -> Vec<Named<'_>> {
     let name = |i: usize| comparisons.get(i).map_or("", |c| c.session.name.as_str());
     let title = |i: usize| match (0..i).filter(|&before| name(before) == name(i)).count() {
         0 => name(i).to_owned(),
         before => format!("{} ({})", name(i), before + 1),
     };
-    (0..comparisons.len()).map(title).collect()
+    let named =
+        |(i, comparison)| Named { comparison, title: title(i), headline: headline(comparison) };
+    comparisons.iter().enumerate().map(named).collect()
 }
 
-/// The words by which the filter finds a comparison, escaped.
-fn words(c: &Comparison) -> String {
-    let arms: Vec<&str> = c.session.arms.iter().map(|a| a.name.as_str()).collect();
-    let all = format!("{} {} {}", c.session.name, headline(c).text(), arms.join(" "));
-    escape(&all.to_lowercase())
+impl Named<'_> {
+    /// The words by which the filter finds a comparison, escaped.
+    fn words(&self) -> String {
+        let session = &self.comparison.session;
+        let arms: Vec<&str> = session.arms.iter().map(|a| a.name.as_str()).collect();
+        let all = format!("{} {} {}", session.name, self.headline.text(), arms.join(" "));
+        escape(&all.to_lowercase())
+    }
 }
 
 fn paragraph(class: &str, text: &str) -> String {
@@ -153,14 +162,15 @@ fn headline_html(h: &Headline) -> String {
 
 /// One comparison: its headline and its ratios, then everything else, folded away unless the
 /// comparison is `alone`.
-fn section(page: &mut Page, c: &Comparison, id: &str, title: &str, alone: bool) -> String {
+fn section(page: &mut Page, named: &Named<'_>, id: &str, alone: bool) -> String {
+    let Named { comparison: c, title, headline } = named;
     let level = if alone { "h2" } else { "h3" };
     let mut out = format!(
         "<section id=\"{id}\" data-find=\"{}\">\n<{level}>{}</{level}>\n",
-        words(c),
+        named.words(),
         escape(title)
     );
-    out.push_str(&format!("<p class=\"headline\">{}</p>\n", headline_html(&headline(c))));
+    out.push_str(&format!("<p class=\"headline\">{}</p>\n", headline_html(headline)));
     if let Some(alarm) = facts::alarm(c) {
         out.push_str(&format!("<p class=\"alarm\" role=\"alert\">{}</p>\n", escape(&alarm)));
     }

@@ -57,60 +57,69 @@ impl Template {
     }
 }
 
-fn pieces(text: &str) -> Vec<TemplatePart> {
-    let mut pieces = Vec::new();
-    let mut plain = String::new();
+/// A part of the text of a template as it is written.
+enum Token<'a> {
+    Text(&'a str),
+    /// `{{name}}`, which stands for `{name}`.
+    Escaped(&'a str),
+    /// `{name}`.
+    Name(&'a str),
+}
+
+fn tokens(text: &str) -> Vec<Token<'_>> {
+    let mut tokens = Vec::new();
     let mut rest = text;
     while let Some(open) = rest.find('{') {
         let (before, from) = rest.split_at(open);
-        plain.push_str(before);
-        let taken = if let Some((name, length)) = name_within(from, "{{", "}}") {
-            plain.push_str(&format!("{{{name}}}"));
-            length
+        tokens.push(Token::Text(before));
+        let (token, length) = if let Some((name, length)) = name_within(from, "{{", "}}") {
+            (Token::Escaped(name), length)
         } else if let Some((name, length)) =
             name_within(from, "{", "}").filter(|_| !before.ends_with('$'))
         {
-            if !plain.is_empty() {
-                pieces.push(TemplatePart::Text(std::mem::take(&mut plain)));
-            }
-            pieces.push(TemplatePart::Name(name.to_owned()));
-            length
+            (Token::Name(name), length)
         } else {
-            plain.push('{');
-            1
+            (Token::Text("{"), 1)
         };
-        rest = from.get(taken..).unwrap_or_default();
+        tokens.push(token);
+        rest = from.get(length..).unwrap_or_default();
     }
-    plain.push_str(rest);
+    tokens.push(Token::Text(rest));
+    tokens
+}
+
+fn pieces(text: &str) -> Vec<TemplatePart> {
+    let mut pieces = Vec::new();
+    let mut plain = String::new();
+    for token in tokens(text) {
+        match token {
+            Token::Text(text) => plain.push_str(text),
+            Token::Escaped(name) => plain.push_str(&format!("{{{name}}}")),
+            Token::Name(name) => {
+                if !plain.is_empty() {
+                    pieces.push(TemplatePart::Text(std::mem::take(&mut plain)));
+                }
+                pieces.push(TemplatePart::Name(name.to_owned()));
+            }
+        }
+    }
     if !plain.is_empty() {
         pieces.push(TemplatePart::Text(plain));
     }
     pieces
 }
 
-/// A template that gives `text`. names in braces stand for values only where `is_value` says so.
+/// A template whose filled text is `text`. Names in braces stand for values only where `is_value`
+/// says so.
 pub fn literal(text: &str, is_value: impl Fn(&str) -> bool) -> String {
-    let mut template = String::new();
-    let mut rest = text;
-    while let Some(open) = rest.find('{') {
-        let (before, from) = rest.split_at(open);
-        template.push_str(before);
-        let taken = if let Some((_, length)) = name_within(from, "{{", "}}") {
-            // A further pair of braces keeps this one.
-            template.push_str(&format!("{{{}}}", from.get(..length).unwrap_or_default()));
-            length
-        } else if let Some((name, length)) = name_within(from, "{", "}")
-            .filter(|(name, _)| !before.ends_with('$') && !is_value(name))
-        {
-            template.push_str(&format!("{{{{{name}}}}}"));
-            length
-        } else {
-            template.push('{');
-            1
-        };
-        rest = from.get(taken..).unwrap_or_default();
-    }
-    template + rest
+    let written = |token| match token {
+        Token::Text(text) => text.to_owned(),
+        // A further pair of braces keeps this one.
+        Token::Escaped(name) => format!("{{{{{{{name}}}}}}}"),
+        Token::Name(name) if is_value(name) => format!("{{{name}}}"),
+        Token::Name(name) => format!("{{{{{name}}}}}"),
+    };
+    tokens(text).into_iter().map(written).collect()
 }
 
 /// The name that stands within these braces at the start of `from`, and the length with them.
