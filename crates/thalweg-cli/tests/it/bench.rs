@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::command::PATIENCE;
+use crate::command::{PATIENCE, interrupt_at};
 use crate::common::{Folder, json};
 
 /// A suite that compares a command with itself, and two arms that report the same digest with 1 and
@@ -439,22 +439,15 @@ fn fifty_trials_survive_kills_with_none_lost_or_run_twice() {
 #[test]
 fn an_interrupted_run_keeps_its_trials_and_writes_its_page() {
     let folder = folder(&FIFTY.replace("sleep 0.03", "sleep 0.2; rm -f {out}; touch {out}"));
-    let mut child = folder
+    let child = folder
         .command(["bench", "s.toml", "--out", "res"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let began = Instant::now();
     let count =
         || std::fs::read_to_string(folder.path("began")).unwrap_or_default().lines().count();
-    while count() < 8 {
-        assert!(began.elapsed() < PATIENCE && child.try_wait().unwrap().is_none());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let output = interrupt_at(child, count, 8);
     let made = std::fs::read_dir(folder.path("res")).unwrap().next().unwrap().unwrap().path();
     let page = std::fs::read_to_string(made.join("report.html")).unwrap();
     assert!(

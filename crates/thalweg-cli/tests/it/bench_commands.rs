@@ -2,12 +2,10 @@
 
 use std::fs;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::command::PATIENCE;
+use crate::command::interrupt_at;
 use crate::common::{Folder, json};
 
 fn folder() -> Folder {
@@ -201,16 +199,9 @@ fn ctrl_c_keeps_what_was_measured_and_the_run_goes_on() {
     let args = ["bench", "--pairs", "8", "--out", "res", "--"];
     let commands = ["echo . >> began; sleep 0.1", "echo . >> began; sleep 0.2"];
     let mut command = folder.command([&args[..], &commands].concat());
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let began = Instant::now();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let count = || fs::read_to_string(folder.path("began")).unwrap_or_default().lines().count();
-    while count() < 8 {
-        assert!(began.elapsed() < PATIENCE && child.try_wait().unwrap().is_none());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let output = interrupt_at(child, count, 8);
     assert!(String::from_utf8_lossy(&output.stdout).contains("STOPPED"), "{output:?}");
     let made = fs::read_dir(folder.path("res")).unwrap().next().unwrap().unwrap().path();
     assert!(fs::read_to_string(made.join("report.html")).unwrap().contains("STOPPED"));

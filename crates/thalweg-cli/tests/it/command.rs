@@ -2,8 +2,10 @@
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 /// The result of a command.
 #[derive(Debug)]
@@ -29,6 +31,19 @@ pub(crate) fn thalweg(args: &[&str]) -> Ended {
     let mut command = Command::new(THALWEG);
     command.args(args).env("XDG_CACHE_HOME", cache());
     run(command)
+}
+
+/// Interrupts a command, as Ctrl-C does, once `count` has reached `least`.
+pub(crate) fn interrupt_at(mut child: Child, count: impl Fn() -> usize, least: usize) -> Output {
+    let began = Instant::now();
+    while count() < least {
+        assert!(began.elapsed() < PATIENCE && child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    output
 }
 
 /// Runs the command from a shell, after `before`, which sets limits and traps.
