@@ -64,7 +64,7 @@ pub use decoder::Visitor;
 pub use explain::{Explained, Shares};
 pub use find::{WantedNames, find, find_named, is_many, pattern};
 pub use get::Getter;
-pub use picoampere::{PICOAMPERE_COLUMN, in_picoampere, picoampere_schema};
+pub use picoampere::{PICOAMPERE_COLUMN, picoampere_of};
 pub use read_set::{Located, ReadSet};
 pub use scan::{FILE_COLUMN, Scan, ScanOptions};
 pub use summary::{LengthStats, Lengths, RUN_ATTRIBUTES, RunPart, RunSummary};

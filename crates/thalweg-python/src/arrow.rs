@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use arrow_array::types::{Float32Type, Int16Type, UInt8Type};
+use arrow_array::types::{Int16Type, UInt8Type};
 use arrow_array::{Array, ArrayRef, DictionaryArray, Int16Array, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 use pyo3::exceptions::PyKeyError;
@@ -20,21 +20,34 @@ use crate::errors::{raised, usage};
 /// are lent. Older ones leave the run's budget, and are freed when Python drops them.
 #[derive(Debug)]
 pub(crate) enum Rows {
-    Lent(reads::Batch),
+    /// The batch, and the columns of it that are shown. They are dropped first, so that the run can
+    /// use their memory again.
+    Lent(RecordBatch, reads::Batch),
     Kept(RecordBatch),
 }
 
 impl Rows {
+    /// The columns in `places`, or all of a batch.
+    pub(crate) fn lent(batch: reads::Batch, places: Option<&[usize]>) -> Result<Self, ArrowError> {
+        let shown = match places {
+            Some(places) => batch.project(places)?,
+            None => batch.clone(),
+        };
+        Ok(Self::Lent(shown, batch))
+    }
+
     pub(crate) fn record(&self) -> &RecordBatch {
         match self {
-            Self::Lent(batch) => batch,
-            Self::Kept(record) => record,
+            Self::Lent(record, _) | Self::Kept(record) => record,
         }
     }
 
     pub(crate) fn into_record(self) -> RecordBatch {
         match self {
-            Self::Lent(batch) => batch.into_inner(),
+            Self::Lent(record, batch) => {
+                batch.into_inner();
+                record
+            }
             Self::Kept(record) => record,
         }
     }
@@ -100,23 +113,9 @@ impl Batch {
 
     /// The samples of a row in picoampere.
     fn picoampere(&self, py: Python<'_>, row: usize) -> PyResult<Buffer> {
-        if row >= lock(&self.rows).record().num_rows() {
-            return Err(usage(py, format!("no row {row} in this batch")));
-        }
-        let values = py.detach(|| {
-            let record = reads::in_picoampere(&self.record().slice(row, 1))?;
-            let lists = record.column_by_name(reads::PICOAMPERE_COLUMN).map(|column| {
-                let values = column.as_list::<i32>().values().as_primitive::<Float32Type>();
-                values.values().inner().clone()
-            });
-            Ok(lists.unwrap_or_default())
-        });
+        let values = py.detach(|| reads::picoampere_of(&self.record(), row));
         let values = values.map_err(|error| raised(py, &error))?;
-        // Nobody else has them.
-        Ok(match values.into_mutable() {
-            Ok(values) => Buffer::own(values, "<f4", 4),
-            Err(values) => Buffer::shared(values, "<f4", 4),
-        })
+        Ok(Buffer::own(values.into(), "<f4", 4))
     }
 
     /// The rows with some of the columns only. The memory of the others is not kept.

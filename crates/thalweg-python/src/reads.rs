@@ -127,22 +127,27 @@ impl ReadSet {
     }
 
     /// The selected reads as batches of all columns or some, and of at most `size` rows. Without
-    /// `signal`, the number of samples is in its place.
-    #[pyo3(signature = (ids=None, *, signal=true, in_order=true, columns=None, size=None))]
+    /// `signal`, the number of samples is in its place; with `picoampere`, these are.
+    #[pyo3(signature = (
+        ids=None, *, signal=true, picoampere=false, in_order=true, columns=None, size=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn batches(
         &self,
         py: Python<'_>,
         ids: Option<Vec<String>>,
         signal: bool,
+        picoampere: bool,
         in_order: bool,
         columns: Option<Vec<String>>,
         size: Option<usize>,
     ) -> PyResult<BatchStream> {
-        let options = BatchOptions { order: order(in_order), strings: Strings::default() };
+        let (order, strings) = (order(in_order), Strings::default());
+        let options = BatchOptions { order, strings, picoampere };
         run(py, || {
-            let (set, strings, selection) = (&self.set, options.strings, selection(ids));
+            let (set, selection) = (&self.set, selection(ids));
             let (schema, batches): (_, Lent) = if signal {
-                (set.schema(strings)?, Box::new(set.batches_with(&selection, options)?))
+                (set.schema(options)?, Box::new(set.batches_with(&selection, options)?))
             } else {
                 (set.scan_schema(strings)?, Box::new(set.fields(&selection, options)?))
             };
@@ -221,16 +226,17 @@ fn refused(error: &ArrowError) -> Error {
 
 type Lent = Box<dyn Iterator<Item = Result<reads::Batch>> + Send>;
 
-/// Batches of the columns in `places`, and of at most `size` rows. They are slices, not copies.
-/// They are out of the run's budget.
+/// Batches of the columns in `places`, and of at most `size` rows: slices, not copies, which are
+/// out of the run's budget.
 fn cut(batches: Lent, places: Option<Vec<usize>>, size: Option<usize>) -> Batches {
-    if places.is_none() && size.is_none() {
-        return Box::new(batches.map(|batch| {
+    let Some(size) = size else {
+        return Box::new(batches.map(move |batch| {
             let batch = batch?;
-            Ok(Item { file: batch.file(), rows: Rows::Lent(batch) })
+            let file = batch.file();
+            let rows = Rows::lent(batch, places.as_deref()).map_err(|error| refused(&error))?;
+            Ok(Item { file, rows })
         }));
-    }
-    let size = size.unwrap_or(usize::MAX);
+    };
     let slices = move |batch: reads::Batch| {
         let file = batch.file();
         let mut record = batch.into_inner();

@@ -215,6 +215,18 @@ def test_types_of_elements_are_those_of_h5py(tmp_path):
     assert repr(ours["nothing"][()]) == "Empty(dtype='<f4')"
 
 
+def test_strings_beyond_the_memory_are_an_error(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("many", (1 << 40,), h5py.string_dtype(), chunks=(1 << 16,))
+        file.create_dataset("lists", (1 << 40,), h5py.vlen_dtype("i4"), chunks=(1 << 16,))
+    ours = thalweg.open(tmp_path / "a.h5")
+    for name in ["many", "lists"]:
+        for part in [slice(None), slice(1 << 39)]:
+            with pytest.raises(thalweg.Error, match=r"a\.h5.*making room for all strings"):
+                ours[name][part]
+        assert len(ours[name][5:7]) == 2
+
+
 def test_attributes_have_all_their_values(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         attrs = file.create_group("g").attrs

@@ -230,12 +230,27 @@ def test_read_groups_have_attributes(files):
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_picoampere_are_rounded_once(files, suffix):
-    for read in thalweg.open(files / f"reads.{suffix}"):
+def test_picoampere_are_rounded_at_the_end(files, suffix):
+    reads = thalweg.open(files / f"reads.{suffix}")
+    all_expected = []
+    for read in reads:
         of = read.calibration
-        expected = ((read.signal + of.offset) * of.range / of.digitisation).astype("f4")
-        assert read.signal_pa.dtype == np.float32 and np.array_equal(read.signal_pa, expected)
+        all_expected.append(((read.signal + of.offset) * (of.range / of.digitisation)).astype("f4"))
+        assert read.signal_pa.dtype == np.float32 and np.array_equal(read.signal_pa, all_expected[-1])
         assert read.signal_pa.flags.writeable and not read.signal.flags.writeable
+    columns = ["signal_pa", "read_id"]
+    in_pa = [read for batch in reads.batches(columns=columns) for read in batch]
+    backwards = list(reads.get(reads.ids[::-1], columns=columns))
+    for found, ids in [(in_pa, reads.ids), (backwards[::-1], reads.ids)]:
+        assert [read.id for read in found] == ids
+        for read, expected in zip(found, all_expected, strict=True):
+            assert read.signal_pa.dtype == np.float32 and np.array_equal(read.signal_pa, expected)
+            assert read.samples == len(expected) and not read.signal_pa.flags.writeable
+            assert repr(read) == f"<thalweg.Read {read.id}: {len(expected)} samples>"
+            with pytest.raises(thalweg.UsageError, match="read without 'signal'"):
+                _ = read.signal
+    with pytest.raises(thalweg.UsageError, match="found both signal and signal_pa"):
+        reads.batches(columns=["signal", "signal_pa"])
 
 
 def test_kept_arrays_stay_as_they_are(files):

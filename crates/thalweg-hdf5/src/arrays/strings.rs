@@ -141,11 +141,17 @@ impl ArrayFile {
         dataset: &Dataset,
         selection: Selection,
     ) -> Result<Vec<Vec<u8>>> {
-        match self.variable(dataset)? {
-            Some(variable) if selection != Selection::All => {
-                self.selected(dataset, &variable, selection)
-            }
-            _ => self.strings(dataset),
+        let Some(variable) = self.variable(dataset)? else { return self.strings(dataset) };
+        let count = selection.count(&variable.shape).map_err(|what| Error::Usage(what.into()))?;
+        // The address space of the vectors, which a shape alone can exceed. Rust would abort.
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        if Vec::<[u8; 64]>::new().try_reserve_exact(count).is_err() {
+            let kind = std::io::ErrorKind::OutOfMemory;
+            return Err(Error::io(self.store.name(), "making room for all strings in", kind));
+        }
+        match selection {
+            Selection::All => self.strings(dataset),
+            part => self.selected(dataset, &variable, part),
         }
     }
 

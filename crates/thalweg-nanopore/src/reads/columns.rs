@@ -5,7 +5,7 @@
 //! | `read_id` | utf8 |
 //! | `read_group` | uint32 |
 //! | `digitisation`, `offset`, `range`, `sampling_rate` | float64 |
-//! | `signal` | list of int16, never null |
+//! | `signal` | list of int16, never null; or `signal_pa`, list of float32, in picoampere |
 //! | each auxiliary field | its own type; nullable |
 //!
 //! A missing scalar and an empty array are null, because SLOW5 does not distinguish a missing array
@@ -63,6 +63,34 @@ pub struct BatchOptions {
     pub order: Order,
     /// The column type of strings.
     pub strings: Strings,
+    /// Whether picoampere, the column [`PICOAMPERE_COLUMN`](super::PICOAMPERE_COLUMN), replace the
+    /// samples.
+    pub picoampere: bool,
+}
+
+impl BatchOptions {
+    pub(super) fn signal(self) -> Signal {
+        if self.picoampere { Signal::Picoampere } else { Signal::Samples }
+    }
+}
+
+/// What batches have of the signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    Samples,
+    Picoampere,
+    /// The number of samples.
+    Length,
+}
+
+impl Signal {
+    fn sample_bytes(self) -> usize {
+        match self {
+            Self::Samples => size_of::<i16>(),
+            Self::Picoampere => size_of::<f32>(),
+            Self::Length => 0,
+        }
+    }
 }
 
 impl ReadFile {
@@ -70,8 +98,12 @@ impl ReadFile {
     ///
     /// # Errors
     /// Those of [`ReadFile::batches`] about the header.
-    pub fn schema(&self, strings: Strings) -> Result<SchemaRef> {
-        Ok(Table::new([(self.file.name(), self.header())], strings, true)?.schema)
+    pub fn schema(&self, options: BatchOptions) -> Result<SchemaRef> {
+        Ok(self.table(options.strings, options.signal())?.schema)
+    }
+
+    fn table(&self, strings: Strings, signal: Signal) -> Result<Table> {
+        Table::new([(self.file.name(), self.header())], strings, signal)
     }
 
     /// The selected reads as Arrow batches, in the order of the selection.
@@ -115,7 +147,7 @@ impl ReadFile {
     /// # Errors
     /// Those of [`ReadFile::batches`].
     pub fn batches_with(&self, selection: &Selection, options: BatchOptions) -> Result<Batches> {
-        self.tabulate(selection, options, true)
+        self.tabulate(selection, options, options.signal())
     }
 
     /// The selected reads as batches without samples. The column `signal` is replaced by `samples`
@@ -125,7 +157,7 @@ impl ReadFile {
     /// # Errors
     /// Those of [`ReadFile::batches`]. Defects of the signal are not detected.
     pub fn scan(&self, selection: &Selection, options: BatchOptions) -> Result<Batches> {
-        self.tabulate(selection, options, false)
+        self.tabulate(selection, options, Signal::Length)
     }
 
     /// One read as a batch of one row, decoded on the caller's thread. For a single read this takes
@@ -134,7 +166,7 @@ impl ReadFile {
     /// # Errors
     /// Those of [`Getter::get`](super::Getter::get), and of [`ReadFile::batches`].
     pub fn row(&self, read_id: &str, strings: Strings) -> Result<RecordBatch> {
-        let table = Table::new([(self.file.name(), self.header())], strings, true)?;
+        let table = self.table(strings, Signal::Samples)?;
         let fit = Fit::new(Arc::new(table), self.header());
         let tabulate = Tabulate { name: self.file.name().clone(), fit, limit: usize::MAX };
         let mut rows = tabulate.batch();
@@ -151,9 +183,9 @@ impl ReadFile {
         &self,
         selection: &Selection,
         options: BatchOptions,
-        signal: bool,
+        signal: Signal,
     ) -> Result<Batches> {
-        let table = Table::new([(self.file.name(), self.header())], options.strings, signal)?;
+        let table = self.table(options.strings, signal)?;
         self.batches_of(selection, &Arc::new(table), options.order, 0)
     }
 
@@ -171,11 +203,15 @@ impl ReadFile {
         };
         let limit =
             plan::batch_bytes(&self.shape(delivery), self.file.options.budget).min(MOST_BYTES);
-        let fit = Fit::new(table.clone(), self.header());
+        // Rows of a list are copied into its order. Then picoampere are calculated, so that half as
+        // many bytes wait and are read.
+        let listed = delivery == Delivery::Ordered && matches!(selection, Selection::Ids(_));
+        let decoded = if listed { Arc::new(table.with_samples()) } else { table.clone() };
+        let fit = Fit::new(decoded, self.header());
         let tabulate = Tabulate { name: self.file.name().clone(), fit, limit };
         let run = self.run(selection, tabulate, delivery)?;
         // A POD5 file may hold signal in another order than its table.
-        let reorder = (order == Order::Selection).then_some(limit);
+        let reorder = (delivery == Delivery::Ordered).then_some((limit, listed));
         Ok(Batches::new(run, table.clone(), file, reorder))
     }
 }

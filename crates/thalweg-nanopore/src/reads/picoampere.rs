@@ -1,14 +1,9 @@
-//! Samples in picoampere: (sample + offset) · range / digitisation (SLOW5 specification, "SLOW5
+//! Samples in picoampere: (sample + offset) · (range / digitisation) (SLOW5 specification, "SLOW5
 //! record").
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int16Type};
-use arrow_array::{Array, ArrayRef, Float32Array, ListArray, RecordBatch};
-use arrow_buffer::OffsetBuffer;
-use arrow_schema::{ArrowError, DataType, Field, Schema};
 use thalweg_io::{Error, Result};
 
 use super::Read;
@@ -16,9 +11,11 @@ use super::Read;
 /// Name of the column of picoampere, which replaces `signal`.
 pub const PICOAMPERE_COLUMN: &str = "signal_pa";
 
-/// The conversion of a read's samples to picoampere. It is calculated in 64 bits and rounded once.
-fn calibration(offset: f64, range: f64, digitisation: f64) -> impl Fn(i16) -> f32 {
-    move |sample| ((f64::from(sample) + offset) * range / digitisation) as f32
+/// The conversion of a read's samples to picoampere. It is calculated in 64 bits, in the order of
+/// slow5lib, and rounded to 32 at the end.
+pub(super) fn calibration(offset: f64, range: f64, digitisation: f64) -> impl Fn(i16) -> f32 {
+    let scale = range / digitisation;
+    move |sample| ((f64::from(sample) + offset) * scale) as f32
 }
 
 impl Read<'_> {
@@ -33,73 +30,22 @@ impl Read<'_> {
     }
 }
 
-/// The columns of [`in_picoampere`].
+/// The samples of a row of a batch, in picoampere.
 ///
 /// # Errors
-/// [`Error::Usage`] if there is no column of samples.
-pub fn picoampere_schema(schema: &Schema) -> Result<Schema> {
-    let at = schema.index_of("signal").map_err(refused)?;
-    let unit = HashMap::from([("unit".to_owned(), "pA".to_owned())]);
-    let item = Arc::new(Field::new("item", DataType::Float32, false));
-    let pa = Field::new(PICOAMPERE_COLUMN, DataType::List(item), false).with_metadata(unit);
-    let fields = schema
-        .fields()
-        .iter()
-        .enumerate()
-        .map(|(i, field)| if i == at { Arc::new(pa.clone()) } else { field.clone() });
-    Ok(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// A batch of reads with picoampere (lists of float32) in place of samples.
-///
-/// # Errors
-/// [`Error::Usage`] if the batch lacks the columns for the conversion.
-pub fn in_picoampere(batch: &RecordBatch) -> Result<RecordBatch> {
-    let schema = Arc::new(picoampere_schema(&batch.schema())?);
-    let at = batch.schema().index_of("signal").map_err(refused)?;
+/// [`Error::Usage`] if the batch has no such row, or lacks a column for the conversion.
+pub fn picoampere_of(batch: &RecordBatch, row: usize) -> Result<Vec<f32>> {
+    let refused = |what: String| Error::Usage(format!("picoampere: {what}").into());
+    if row >= batch.num_rows() {
+        return Err(refused(format!("no row {row} in a batch of {}", batch.num_rows())));
+    }
     let double = |name: &str| {
-        let column =
-            batch.column_by_name(name).and_then(|column| column.as_primitive_opt::<Float64Type>());
-        column.ok_or_else(|| {
-            refused(ArrowError::SchemaError(format!("no column of doubles {name:?}")))
-        })
+        let column = batch.column_by_name(name);
+        let values = column.and_then(|column| column.as_primitive_opt::<Float64Type>());
+        values.map(|values| values.value(row)).ok_or_else(|| refused(format!("no column {name:?}")))
     };
-    let offset = double("offset")?;
-    let range = double("range")?;
-    let digitisation = double("digitisation")?;
-    let samples = batch.column(at).as_list_opt::<i32>();
-    let samples =
-        samples.ok_or_else(|| refused(ArrowError::SchemaError("no lists of samples".into())))?;
-    // A slice of a batch has the samples of all its reads.
-    let ends = |end: Option<&i32>| end.map_or(0, |&end| end as usize);
-    let offsets = samples.value_offsets();
-    let mut values = Vec::with_capacity(ends(offsets.last()) - ends(offsets.first()));
-    for row in 0..batch.num_rows() {
-        let scale = calibration(offset.value(row), range.value(row), digitisation.value(row));
-        values.extend(
-            samples
-                .value(row)
-                .as_primitive::<Int16Type>()
-                .values()
-                .iter()
-                .map(|&sample| scale(sample)),
-        );
-    }
-    let lengths = (0..batch.num_rows()).map(|row| samples.value(row).len());
-    let item = Arc::new(Field::new("item", DataType::Float32, false));
-    let lists = ListArray::try_new(
-        item,
-        OffsetBuffer::from_lengths(lengths),
-        Arc::new(Float32Array::from(values)),
-        None,
-    );
-    let mut columns = batch.columns().to_vec();
-    if let Some(column) = columns.get_mut(at) {
-        *column = Arc::new(lists.map_err(refused)?) as ArrayRef;
-    }
-    RecordBatch::try_new(schema, columns).map_err(refused)
-}
-
-fn refused(error: ArrowError) -> Error {
-    Error::Usage(format!("picoampere: {error}").into())
+    let convert = calibration(double("offset")?, double("range")?, double("digitisation")?);
+    let samples = batch.column_by_name("signal").and_then(|column| column.as_list_opt::<i32>());
+    let samples = samples.ok_or_else(|| refused("no column \"signal\"".to_owned()))?.value(row);
+    Ok(samples.as_primitive::<Int16Type>().values().iter().copied().map(convert).collect())
 }

@@ -12,7 +12,7 @@ use thalweg_io::urls::url;
 use thalweg_io::{Error, Result};
 
 use super::ahead::Ahead;
-use super::columns::Table;
+use super::columns::{Signal, Table};
 use super::find::find;
 use super::{
     Batch, BatchOptions, Options, Order, Read, ReadFile, Selection, StoreKind, Strings, Summary,
@@ -281,8 +281,8 @@ impl ReadSet {
     ///
     /// # Errors
     /// [`Error::Unsupported`] if a field has different types in different files.
-    pub fn schema(&self, strings: Strings) -> Result<SchemaRef> {
-        Ok(self.table(strings, true)?.schema)
+    pub fn schema(&self, options: BatchOptions) -> Result<SchemaRef> {
+        Ok(self.table(options.strings, options.signal())?.schema)
     }
 
     /// The columns of [`ReadSet::scan`] without `file` and attributes.
@@ -290,10 +290,10 @@ impl ReadSet {
     /// # Errors
     /// Those of [`ReadSet::schema`].
     pub fn scan_schema(&self, strings: Strings) -> Result<SchemaRef> {
-        Ok(self.table(strings, false)?.schema)
+        Ok(self.table(strings, Signal::Length)?.schema)
     }
 
-    fn table(&self, strings: Strings, signal: bool) -> Result<Table> {
+    fn table(&self, strings: Strings, signal: Signal) -> Result<Table> {
         Table::new(self.0.files.iter().map(|file| (&file.name, file.header())), strings, signal)
     }
 
@@ -379,7 +379,7 @@ impl ReadSet {
         selection: &Selection,
         options: BatchOptions,
     ) -> Result<impl Iterator<Item = Result<Batch>> + use<>> {
-        self.tabulate(selection, options, true)
+        self.tabulate(selection, options, options.signal())
     }
 
     /// The selected reads as batches without samples, like [`ReadFile::scan`].
@@ -391,16 +391,15 @@ impl ReadSet {
         selection: &Selection,
         options: BatchOptions,
     ) -> Result<impl Iterator<Item = Result<Batch>> + use<>> {
-        self.tabulate(selection, options, false)
+        self.tabulate(selection, options, Signal::Length)
     }
 
-    /// Batches of all files with the same columns. Without `signal`, the number of samples replaces
-    /// the samples.
+    /// Batches of all files with the same columns.
     pub(super) fn tabulate(
         &self,
         selection: &Selection,
         options: BatchOptions,
-        signal: bool,
+        signal: Signal,
     ) -> Result<impl Iterator<Item = Result<Batch>> + use<>> {
         let table = Arc::new(self.table(options.strings, signal)?);
         let files = self.0.clone();

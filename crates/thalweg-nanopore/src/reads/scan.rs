@@ -20,6 +20,7 @@ use thalweg_io::condition::{Bound, Condition};
 use thalweg_io::urls;
 use thalweg_io::{Error, Result};
 
+use super::columns::Signal;
 use super::read_set::files_in_words;
 use super::{Batch, BatchOptions, Order, ReadSet, Selection, Strings};
 use crate::record::Header;
@@ -84,8 +85,9 @@ impl ReadSet {
         let out = Arc::new(schema.project(&shown).map_err(refused)?);
         let paths: Vec<String> = self.paths().map(urls::shown_path).collect();
         let files: ArrayRef = Arc::new(StringArray::from_iter_values(&paths));
-        let columns = BatchOptions { order: options.order, strings: options.strings };
-        let batches = Box::new(self.tabulate(selection, columns, false)?);
+        let (order, strings) = (options.order, options.strings);
+        let columns = BatchOptions { order, strings, ..BatchOptions::default() };
+        let batches = Box::new(self.tabulate(selection, columns, Signal::Length)?);
         Ok(Scan {
             schema,
             out,

@@ -45,6 +45,7 @@ class ReadSet:
         ids: list[str] | None = None,
         *,
         signal: bool = True,
+        picoampere: bool = False,
         in_order: bool = True,
         columns: list[str] | None = None,
         size: int | None = None,

@@ -37,7 +37,8 @@ class Calibration(NamedTuple):
 
 
 # The columns of a batch that are not attributes of the read.
-_OWN = {"read_id", "read_group", "digitisation", "offset", "range", "sampling_rate", "signal", "samples"}
+_SIGNAL = ("signal", "signal_pa", "samples")
+_OWN = {"read_id", "read_group", "digitisation", "offset", "range", "sampling_rate", *_SIGNAL}
 
 
 class Batch:
@@ -133,15 +134,22 @@ class Read:
 
     @property
     def signal_pa(self) -> NDArray[np.float32]:
-        """The samples in picoampere. Each is calculated in 64 bits, and rounded once. The array is your own."""
+        """The samples in picoampere. Each is calculated in 64 bits, and rounded to 32 at the end.
+
+        The array is your own, but for batches with a column `signal_pa`: of these it is a view, which cannot be written to.
+        """
+        if "signal_pa" in self._batch.columns:
+            value: NDArray[np.float32] = self._batch._value("signal_pa", self._row)
+            return value
         self._batch._needs("signal", *Calibration._fields)
         return np.asarray(self._batch._rows.picoampere(self._row))
 
     @property
     def samples(self) -> int:
         """The number of samples."""
-        if "signal" in self._batch.columns:
-            return len(self.signal)
+        for name in ("signal", "signal_pa"):
+            if name in self._batch.columns:
+                return len(self._batch._value(name, self._row))
         value: int = self._batch._value("samples", self._row)
         return value
 
@@ -177,7 +185,7 @@ class Read:
     def __repr__(self) -> str:
         # Debuggers show reads of all batches.
         name = f" {self.id}" if "read_id" in self._batch.columns else ""
-        has_samples = not {"signal", "samples"}.isdisjoint(self._batch.columns)
+        has_samples = not set(_SIGNAL).isdisjoint(self._batch.columns)
         return f"<thalweg.Read{name}: {self.samples} samples>" if has_samples else f"<thalweg.Read{name}>"
 
 
@@ -339,9 +347,15 @@ class Reads:
             return read
         raise KeyError(read_id)
 
-    def get(self, ids: Iterable[ReadId]) -> Iterator[Read]:
-        """The reads of a list of ids, in its order."""
-        for batch in self.batches(ids):
+    def get(self, ids: Iterable[ReadId], *, columns: Sequence[str] | None = None) -> Iterator[Read]:
+        """The reads of a list of ids, in its order, with all columns or some: see `batches`.
+
+        With a column `signal_pa`, the threads that decode calculate picoampere:
+
+        >>> for read in reads.get(ids, columns=["read_id", "signal_pa"]):
+        ...     print(read.id, read.signal_pa.mean())
+        """
+        for batch in self.batches(ids, columns=columns):
             yield from batch
 
     def batches(
@@ -360,6 +374,7 @@ class Reads:
             signal: Whether the samples are read. Without them, the column `samples` has their number.
             in_order: Whether the rows have the order of iteration, or of `ids`. If not, batches come as they are decoded.
             columns: The columns, in this order; all by default. Without `signal` among them, no samples are read.
+                `signal_pa`, the samples in picoampere (float32), takes the place of `signal`.
             size: The most rows of a batch. By default a batch has as many reads as the engine decodes at a time: about
                 a MiB of samples, so that few rows are usual. Larger batches are sliced without copies, and smaller
                 ones stay as they are.
@@ -374,11 +389,15 @@ class Reads:
         if size is not None and size < 1:
             raise UsageError(f"size={size}: expected at least one row")
         names = columns_of(columns)
+        picoampere = names is not None and "signal_pa" in names
         if names is not None:
-            signal = signal and "signal" in names
+            if picoampere and "signal" in names:
+                raise UsageError("columns: found both signal and signal_pa, expected one of them")
+            signal = signal and (picoampere or "signal" in names)
         stream = self._set.batches(
             self._inside(ids),
             signal=signal,
+            picoampere=picoampere,
             in_order=in_order,
             columns=names,
             size=size,

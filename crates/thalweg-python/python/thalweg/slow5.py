@@ -134,14 +134,8 @@ class Open:
     def _shown(read: Read, pA: bool, wanted: tuple[list[_Field], list[str]]) -> dict[str, Any]:
         """A read as pyslow5 has it."""
         of = read.calibration
-        samples = read.signal
-        if pA:
-            # In the order of pyslow5's calculation, whose result is rounded once.
-            pa = np.add(samples, of.offset)
-            signal: Any = np.empty(len(pa), np.float32)
-            np.multiply(pa, of.range / of.digitisation, out=signal, casting="same_kind")
-        else:
-            signal = samples.copy()
+        # pyslow5 rounds as this package does.
+        signal: Any = read.signal_pa if pA else read.signal.copy()
         shown = {
             "read_id": read.id,
             "read_group": read.read_group,
@@ -149,7 +143,7 @@ class Open:
             "offset": of.offset,
             "range": of.range,
             "sampling_rate": read.sampling_rate,
-            "len_raw_signal": len(samples),
+            "len_raw_signal": len(signal),
             "signal": signal,
         }
         fields, unknown = wanted

@@ -15,7 +15,7 @@ use thalweg::format::slow5::{
 use thalweg::model::StoreModel;
 use thalweg::plan::Budget;
 use thalweg::reads::{
-    BatchOptions, Options, Order, ReadFile, Selection, Strings, TYPE_KEY, in_picoampere,
+    BatchOptions, Options, Order, ReadFile, Selection, Strings, TYPE_KEY, picoampere_of,
 };
 use thalweg::store::MemoryStore;
 
@@ -309,22 +309,43 @@ proptest! {
 }
 
 #[test]
-fn picoampere_of_a_slice_are_those_of_the_batch() {
+fn picoampere_are_the_samples_calibrated() {
     let numbers = |i: usize| [8192.0, 6.5 * i as f64, 1467.61, 4000.0];
     let reads: Vec<Written> =
-        (0..5).map(|i| Written { numbers: numbers(i), ..plain(i, 100 * i) }).collect();
-    let file = open(file_bytes(&header(Vec::new()), &reads), 1);
-    let batch = file.batches(&Selection::All).unwrap().next().unwrap().unwrap().into_inner();
-    let whole = in_picoampere(&batch).unwrap();
-    for (row, read) in reads.iter().enumerate() {
+        (0..500).map(|i| Written { numbers: numbers(i), ..plain(i, 10 * i) }).collect();
+    let file = open(file_bytes(&header(Vec::new()), &reads), 4);
+    let expected = |read: &Written| -> Vec<f32> {
         let [digitisation, offset, range, _] = read.numbers;
-        let expected: Vec<f32> = (read.samples.iter())
-            .map(|&sample| ((f64::from(sample) + offset) * range / digitisation) as f32)
-            .collect();
-        for (batch, row) in [(&whole, row), (&in_picoampere(&batch.slice(row, 1)).unwrap(), 0)] {
-            let values = batch.column(6).as_list::<i32>().value(row);
-            assert_eq!(values.as_primitive::<Float32Type>().values(), &expected[..]);
+        let scale = range / digitisation;
+        read.samples.iter().map(|&it| ((f64::from(it) + offset) * scale) as f32).collect()
+    };
+    let backwards: Vec<&Written> = reads.iter().rev().collect();
+    let ids = backwards.iter().map(|read| read.id.clone()).collect();
+    for (selection, reads) in [
+        (Selection::All, reads.iter().collect::<Vec<_>>()),
+        (Selection::Ids(Arc::new(ids)), backwards),
+    ] {
+        let options = BatchOptions { picoampere: true, ..BatchOptions::default() };
+        let mut seen = 0;
+        for batch in file.batches_with(&selection, options).unwrap() {
+            let batch = batch.unwrap();
+            assert_eq!(batch.schema(), file.schema(options).unwrap());
+            assert!(batch.column_by_name("signal").is_none());
+            let lists = batch.column_by_name("signal_pa").unwrap().as_list::<i32>();
+            for row in 0..batch.num_rows() {
+                let values = lists.value(row);
+                let values = values.as_primitive::<Float32Type>().values();
+                assert_eq!(values, &expected(reads[seen])[..], "{}", reads[seen].id);
+                seen += 1;
+            }
         }
+        assert_eq!(seen, reads.len());
+        // Those of single rows, also of a slice.
+        let batch = file.batches(&selection).unwrap().next().unwrap().unwrap().into_inner();
+        assert!(batch.num_rows() > 3);
+        assert_eq!(picoampere_of(&batch, 2).unwrap(), expected(reads[2]));
+        assert_eq!(picoampere_of(&batch.slice(1, 2), 1).unwrap(), expected(reads[2]));
+        assert!(picoampere_of(&batch.slice(1, 2), 2).is_err());
     }
 }
 
@@ -370,7 +391,7 @@ fn memory_of_dropped_batches_is_used_again() {
 #[test]
 fn the_schema_says_the_types_of_the_file() {
     let file = open(file_bytes(&header(fields()), &[]), 1);
-    let schema = file.schema(Strings::Text).unwrap();
+    let schema = file.schema(BatchOptions::default()).unwrap();
     let names: Vec<&str> =
         schema.fields().iter().take(7).map(|field| field.name().as_str()).collect();
     assert_eq!(
@@ -384,7 +405,8 @@ fn the_schema_says_the_types_of_the_file() {
         assert_eq!(column.metadata()[TYPE_KEY], field.type_name());
     }
     assert_eq!(*schema.field_with_name("Array(Char)").unwrap().data_type(), DataType::Utf8);
-    let bytes = file.schema(Strings::Bytes).unwrap();
+    let options = BatchOptions { strings: Strings::Bytes, ..BatchOptions::default() };
+    let bytes = file.schema(options).unwrap();
     assert_eq!(*bytes.field_with_name("Array(Char)").unwrap().data_type(), DataType::Binary);
     assert_eq!(*bytes.field_with_name("read_id").unwrap().data_type(), DataType::Utf8);
 }

@@ -16,7 +16,7 @@ use thalweg::format::slow5::{
 };
 use thalweg::new_file::ArrowWriter;
 use thalweg::reads::{
-    BatchOptions, Options, Order, Read, ReadSet, ScanOptions, Selection, Strings, Visitor,
+    BatchOptions, Options, Order, Read, ReadSet, ScanOptions, Selection, Visitor,
 };
 use thalweg::write::ReadWriter;
 
@@ -166,7 +166,7 @@ fn fields_of_all_files_become_columns() {
     let (mut reasons, mut muxes) = (Vec::new(), Vec::new());
     for batch in set.batches(&Selection::All).unwrap() {
         let batch = batch.unwrap();
-        assert_eq!(batch.schema(), set.schema(Strings::Text).unwrap());
+        assert_eq!(batch.schema(), set.schema(BatchOptions::default()).unwrap());
         let reason =
             batch.column_by_name("end_reason").unwrap().as_dictionary::<UInt8Type>().clone();
         let reason = reason.downcast_dict::<arrow_array::StringArray>().unwrap();
@@ -187,7 +187,7 @@ fn a_field_of_two_types_is_an_error() {
     let other = header(vec![AuxField::new("mux", AuxType::Scalar(Scalar::Uint8))]);
     write(&folder.path().join("z.blow5"), &other, &["z"], &[AuxValue::Uint8(1)]);
     let set = ReadSet::open([folder.path()], Options::default()).unwrap();
-    let error = set.schema(Strings::Text).unwrap_err();
+    let error = set.schema(BatchOptions::default()).unwrap_err();
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     let error = error.to_string();
     assert!(
@@ -249,7 +249,7 @@ fn arrow_files_hold_the_batches() {
     let folder = folder();
     let set = ReadSet::open([folder.path()], Options::default()).unwrap();
     let path = folder.path().join("out.arrow");
-    let schema = set.schema(Strings::Text).unwrap();
+    let schema = set.schema(BatchOptions::default()).unwrap();
     let mut out = ArrowWriter::create(&path, &schema).unwrap();
     for batch in set.batches(&Selection::All).unwrap() {
         out.push(&batch.unwrap()).unwrap();

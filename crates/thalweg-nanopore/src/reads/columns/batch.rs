@@ -8,6 +8,7 @@ use arrow_schema::{Schema, SchemaRef};
 use thalweg_io::Result;
 use thalweg_io::engine::{Clocks, Recycler, Run};
 
+use super::Signal;
 use super::reorder::{Pool, Reorder};
 use super::rows::{Rows, Tabulate};
 use super::table::Table;
@@ -97,15 +98,18 @@ pub struct Batches {
 
 impl Batches {
     /// If `reorder` is given, rows are put into the order of the selection, in batches of this many
-    /// bytes.
+    /// bytes; if it is of a list, each row is copied.
     pub(super) fn new(
         run: Run<ReadDecoder<Tabulate>>,
         table: Arc<Table>,
         file: usize,
-        reorder: Option<usize>,
+        reorder: Option<(usize, bool)>,
     ) -> Self {
         let recycler = run.recycler();
-        let reorder = reorder.map(|limit| Reorder::new(recycler.clone(), limit));
+        let reorder = reorder.map(|(limit, listed)| {
+            let converts = listed && table.signal == Signal::Picoampere;
+            Reorder::new(recycler.clone(), limit, converts)
+        });
         Self { run, recycler, table, file, reorder, over: false }
     }
 

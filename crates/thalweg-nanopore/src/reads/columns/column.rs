@@ -1,5 +1,6 @@
 //! One column under construction.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::types::UInt8Type;
@@ -12,6 +13,7 @@ use thalweg_io::Fault;
 
 use super::table::Spec;
 use super::values::{Values, clear, reclaim};
+use crate::reads::Read;
 use crate::record::{AuxType, AuxValue, Scalar};
 
 /// The rows that have a value. Takes no memory while all rows have one.
@@ -184,6 +186,14 @@ impl Column {
         }
     }
 
+    /// Appends a read's samples in picoampere.
+    pub(super) fn push_picoampere(&mut self, read: &Read<'_>) -> Result<(), Fault> {
+        if let Values::F32(values) = &mut self.values {
+            values.extend(read.picoampere());
+        }
+        self.end_row(true)
+    }
+
     /// Ends a row of `samples` samples while the vector is lent.
     pub(super) fn end_samples(&mut self, samples: usize) -> Result<(), Fault> {
         let before = self.offsets.last().copied().unwrap_or_default();
@@ -193,17 +203,46 @@ impl Column {
         Ok(())
     }
 
-    /// Appends a row of another column of the same table.
-    pub(super) fn copy_row(&mut self, from: &Self, row: usize) -> Result<(), Fault> {
-        let range = match from.offsets.get(row..row + 2) {
+    /// The elements of a row.
+    fn elements(&self, row: usize) -> Range<usize> {
+        match self.offsets.get(row..row + 2) {
             Some(&[start, end]) => start as usize..end as usize,
             _ => row..row + 1,
-        };
-        if self.is_enum_array() {
-            range.clone().for_each(|item| self.items.push(from.items.is_valid(item)));
         }
-        self.values.extend_from(&from.values, range);
-        self.end_row(from.valid.is_valid(row))
+    }
+
+    /// Appends a row of another column. Returns whether it is of the same type.
+    pub(super) fn copy_row(&mut self, from: &Self, row: usize) -> Result<bool, Fault> {
+        let range = from.elements(row);
+        if !self.values.extend_from(&from.values, range.clone()) {
+            return Ok(false);
+        }
+        if self.is_enum_array() {
+            range.for_each(|item| self.items.push(from.items.is_valid(item)));
+        }
+        self.end_row(from.valid.is_valid(row))?;
+        Ok(true)
+    }
+
+    /// Appends a row of samples in picoampere.
+    pub(super) fn convert_row(
+        &mut self,
+        from: &Self,
+        row: usize,
+        convert: impl Fn(i16) -> f32,
+    ) -> Result<(), Fault> {
+        if let (Values::F32(values), Values::I16(samples)) = (&mut self.values, &from.values) {
+            values.extend(samples[from.elements(row)].iter().copied().map(convert));
+        }
+        self.end_row(true)
+    }
+
+    /// A row of a column of doubles.
+    pub(super) fn double(&self, row: usize) -> f64 {
+        match &self.values {
+            Values::F64(values) => values.get(row).copied().unwrap_or_default(),
+            _ => 0.0,
+        }
     }
 
     /// Turns the column into an Arrow array without copying values.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thalweg_io::engine::Recycler;
 use thalweg_io::{Error, Result};
 
-use super::rows::Rows;
+use super::rows::{CONVERTED_RATIO, Rows};
 use super::table::Table;
 use crate::reads::InOrder;
 
@@ -54,11 +54,13 @@ pub(super) struct Reorder {
     /// Batch, row and bytes of the rows that are next, in order.
     ready: VecDeque<(u64, usize, usize)>,
     ready_bytes: usize,
+    /// Whether picoampere are calculated when a row is copied.
+    converts: bool,
     failed: Option<Error>,
 }
 
 impl Reorder {
-    pub(super) fn new(recycler: Recycler<Rows>, limit: usize) -> Self {
+    pub(super) fn new(recycler: Recycler<Rows>, limit: usize, converts: bool) -> Self {
         Self {
             recycler,
             pool: Pool::default(),
@@ -68,6 +70,7 @@ impl Reorder {
             early: InOrder::default(),
             ready: VecDeque::new(),
             ready_bytes: 0,
+            converts,
             failed: None,
         }
     }
@@ -100,7 +103,8 @@ impl Reorder {
     /// Counts the rows of a batch as handed over if all of them are next, so that the batch can be
     /// handed over as it is. Returns whether they are.
     pub(super) fn skip(&mut self, rows: &Rows) -> bool {
-        let is_next = self.held.is_empty()
+        let is_next = !self.converts
+            && self.held.is_empty()
             && !rows.is_empty()
             && rows.places.iter().zip(self.early.next..).all(|(place, next)| place.0 == next);
         if is_next {
@@ -131,7 +135,8 @@ impl Reorder {
         let mut out = self.pool.take().unwrap_or_else(|| Rows::new(table));
         out.clear(self.limit);
         while let Some(&(number, row, bytes)) = self.ready.front() {
-            if !out.is_empty() && out.bytes() + bytes > self.limit {
+            let size = if self.converts { bytes * CONVERTED_RATIO } else { bytes };
+            if !out.is_empty() && out.bytes() + size > self.limit {
                 break;
             }
             self.ready.pop_front();

@@ -5,18 +5,23 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use thalweg_io::{Error, Fault, InFile, Result};
 
+use super::Signal;
 use super::column::Column;
-use super::table::{Fit, SIGNAL, Table};
+use super::table::{CALIBRATION, Fit, SIGNAL, Table};
 use crate::reads::Read;
 use crate::reads::decoder::Collect;
+use crate::reads::picoampere::calibration;
 use crate::record::AuxValue;
 
 /// Bytes of a row besides its samples, read id and auxiliary values: offsets and the columns of
 /// fixed width.
 const ROW_BYTES: usize = 48;
 
-/// Bytes that a stored byte of signal decodes to, approximately.
-const LIKELY_RATIO: usize = 2;
+/// Samples that a stored byte of signal decodes to, approximately.
+const LIKELY_SAMPLES: usize = 1;
+
+/// Bytes of picoampere for each byte of samples.
+pub(super) const CONVERTED_RATIO: usize = size_of::<f32>() / size_of::<i16>();
 
 /// Rows under construction, column by column.
 #[derive(Debug)]
@@ -63,8 +68,9 @@ impl Rows {
         }
         if let (Some(column), Some(spec)) = (self.columns.get_mut(SIGNAL), specs.get(SIGNAL)) {
             match fit.table.signal {
-                true => column.end_samples(read.samples.len())?,
-                false => column.push(AuxValue::Uint64(read.sample_count), spec, None)?,
+                Signal::Samples => column.end_samples(read.samples.len())?,
+                Signal::Picoampere => column.push_picoampere(read)?,
+                Signal::Length => column.push(AuxValue::Uint64(read.sample_count), spec, None)?,
             }
         }
         for (value, (place, codes)) in record.aux_values(read.header).zip(&fit.fields) {
@@ -78,20 +84,29 @@ impl Rows {
                 column.push(AuxValue::Missing, spec, None)?;
             }
         }
-        let bytes = ROW_BYTES + record.read_id.len() + record.aux.len() + size_of_val(read.samples);
+        let signal = fit.table.signal.sample_bytes() * read.samples.len();
+        let bytes = ROW_BYTES + record.read_id.len() + record.aux.len() + signal;
         self.places.push((read.ordinal, bytes));
         self.bytes += bytes;
         Ok(())
     }
 
-    /// Appends a row of another batch of the same table.
+    /// Appends a row of another batch of the same table, or of its
+    /// [`with_samples`](Table::with_samples).
     pub(super) fn copy_row(&mut self, from: &Self, row: usize) -> Result<(), Fault> {
-        for (column, from) in self.columns.iter_mut().zip(&from.columns) {
-            column.copy_row(from, row)?;
+        let mut converted = false;
+        for (column, of) in self.columns.iter_mut().zip(&from.columns) {
+            if !column.copy_row(of, row)? {
+                let [digitisation, offset, range] = CALIBRATION
+                    .map(|at| from.columns.get(at).map_or(0.0, |column| column.double(row)));
+                column.convert_row(of, row, calibration(offset, range, digitisation))?;
+                converted = true;
+            }
         }
-        if let Some(&place) = from.places.get(row) {
-            self.places.push(place);
-            self.bytes += place.1;
+        if let Some(&(ordinal, bytes)) = from.places.get(row) {
+            let bytes = if converted { bytes * CONVERTED_RATIO } else { bytes };
+            self.places.push((ordinal, bytes));
+            self.bytes += bytes;
         }
         Ok(())
     }
@@ -124,7 +139,8 @@ impl Rows {
     }
 }
 
-/// Collects reads into rows. The samples are decoded directly into their column.
+/// Collects reads into rows. Samples are decoded directly into their column; picoampere are
+/// calculated from the worker's scratch memory.
 pub(super) struct Tabulate {
     pub(super) name: Arc<str>,
     pub(super) fit: Fit,
@@ -137,7 +153,7 @@ impl Collect for Tabulate {
     type Batch = Rows;
 
     fn wants_signal(&self) -> bool {
-        self.fit.table.signal
+        self.fit.table.signal != Signal::Length
     }
 
     fn state(&self) {}
@@ -147,7 +163,8 @@ impl Collect for Tabulate {
     }
 
     fn lend(&self, rows: &mut Rows) -> Option<Vec<i16>> {
-        rows.columns.get_mut(SIGNAL).filter(|_| self.wants_signal()).map(Column::lend)
+        let lends = self.fit.table.signal == Signal::Samples;
+        rows.columns.get_mut(SIGNAL).filter(|_| lends).map(Column::lend)
     }
 
     fn restore(&self, rows: &mut Rows, samples: Vec<i16>) {
@@ -157,9 +174,8 @@ impl Collect for Tabulate {
     }
 
     fn has_room(&self, rows: &Rows, stored: usize) -> bool {
-        rows.is_empty()
-            || !self.wants_signal()
-            || rows.bytes.saturating_add(stored.saturating_mul(LIKELY_RATIO)) <= self.limit
+        let likely = LIKELY_SAMPLES * self.fit.table.signal.sample_bytes();
+        rows.is_empty() || rows.bytes.saturating_add(stored.saturating_mul(likely)) <= self.limit
     }
 
     fn take(&self, (): &mut (), rows: &mut Rows, read: &Read<'_>) -> Result<bool> {

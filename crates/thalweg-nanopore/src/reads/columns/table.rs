@@ -8,29 +8,38 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use thalweg_io::cells::TYPE_KEY;
 use thalweg_io::{Error, Result};
 
-use super::Strings;
+use super::{Signal, Strings};
+use crate::reads::PICOAMPERE_COLUMN;
 use crate::record::{AuxField, AuxType, Header, Scalar};
 
-/// The index of the column of samples, or of the number of samples if they were not requested.
+/// The index of the column of samples, of picoampere, or of the number of samples.
 pub(super) const SIGNAL: usize = 6;
 
-/// The column that replaces the samples in a scan.
-const SAMPLES: (&str, AuxType) = ("samples", AuxType::Scalar(Scalar::Uint64));
+/// The indices of digitisation, offset and range.
+pub(super) const CALIBRATION: [usize; 3] = [2, 3, 4];
+
+/// The column of the signal.
+fn signal_column(signal: Signal) -> (&'static str, AuxType) {
+    match signal {
+        Signal::Samples => ("signal", AuxType::Array(Scalar::Int16)),
+        Signal::Picoampere => (PICOAMPERE_COLUMN, AuxType::Array(Scalar::Float)),
+        Signal::Length => ("samples", AuxType::Scalar(Scalar::Uint64)),
+    }
+}
 
 /// The columns before the auxiliary ones (SLOW5 specification, "SLOW5 header"). The length of the
 /// signal is not a column of its own.
-const PRIMARY: [(&str, AuxType); SIGNAL + 1] = [
+const PRIMARY: [(&str, AuxType); SIGNAL] = [
     ("read_id", AuxType::STRING),
     ("read_group", AuxType::Scalar(Scalar::Uint32)),
     ("digitisation", AuxType::Scalar(Scalar::Double)),
     ("offset", AuxType::Scalar(Scalar::Double)),
     ("range", AuxType::Scalar(Scalar::Double)),
     ("sampling_rate", AuxType::Scalar(Scalar::Double)),
-    ("signal", AuxType::Array(Scalar::Int16)),
 ];
 
 /// One column.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Spec {
     pub(super) name: String,
     pub(super) kind: AuxType,
@@ -41,12 +50,11 @@ pub(super) struct Spec {
 }
 
 /// The columns of batches.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::reads) struct Table {
     pub(in crate::reads) schema: SchemaRef,
     pub(super) specs: Vec<Spec>,
-    /// Whether the samples are a column.
-    pub(super) signal: bool,
+    pub(super) signal: Signal,
     /// The auxiliary fields, with the labels of all files.
     aux: Vec<AuxField>,
 }
@@ -54,15 +62,14 @@ pub(in crate::reads) struct Table {
 impl Table {
     /// The columns for files with these names and headers: the primary ones, then the auxiliary
     /// fields of all files in the order of their first appearance. The labels of an enumeration
-    /// that differ between files are merged. Without `signal`, the number of samples replaces the
-    /// samples.
+    /// that differ between files are merged.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if a field has different types in different files.
     pub(in crate::reads) fn new<'a>(
         files: impl IntoIterator<Item = (&'a Arc<str>, &'a Header)>,
         strings: Strings,
-        signal: bool,
+        signal: Signal,
     ) -> Result<Self> {
         let mut aux: Vec<AuxField> = Vec::new();
         for (name, header) in files {
@@ -73,19 +80,35 @@ impl Table {
                 }
             }
         }
-        let mut primary = PRIMARY;
-        if !signal {
-            primary[SIGNAL] = SAMPLES;
-        }
-        let primary =
-            primary.iter().map(|(name, kind)| spec(&AuxField::new(*name, *kind), Strings::Text));
+        let primary = PRIMARY
+            .into_iter()
+            .chain([signal_column(signal)])
+            .map(|(name, kind)| spec(&AuxField::new(name, kind), Strings::Text));
         let specs: Vec<Spec> =
             primary.chain(aux.iter().map(|field| spec(field, strings))).collect();
         let fields = specs.iter().enumerate().map(|(i, spec)| {
-            let metadata = HashMap::from([(TYPE_KEY.to_owned(), spec.type_name.clone())]);
+            let (key, value) = match i == SIGNAL && signal == Signal::Picoampere {
+                true => ("unit", "pA"),
+                false => (TYPE_KEY, &*spec.type_name),
+            };
+            let metadata = HashMap::from([(key.to_owned(), value.to_owned())]);
             Field::new(&spec.name, spec.data_type.clone(), i > SIGNAL).with_metadata(metadata)
         });
         Ok(Self { schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())), specs, signal, aux })
+    }
+
+    /// The columns of rows whose picoampere are still to be calculated. They have no schema of
+    /// their own, for no batch is made of them.
+    pub(super) fn with_samples(&self) -> Self {
+        let mut table = self.clone();
+        if table.signal == Signal::Picoampere
+            && let Some(column) = table.specs.get_mut(SIGNAL)
+        {
+            table.signal = Signal::Samples;
+            let (name, kind) = signal_column(Signal::Samples);
+            *column = spec(&AuxField::new(name, kind), Strings::Text);
+        }
+        table
     }
 }
 
