@@ -20,7 +20,7 @@ cd "$(dirname "$0")/.."
 out=target/peers
 cc=${CC:-cc}
 python=${PYTHON:-.venv/bin/python}
-flags="-O3 -std=c99"
+flags="-O3 -std=c11"
 jobs=$(nproc)
 mkdir -p "$out"
 

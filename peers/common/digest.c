@@ -1,7 +1,9 @@
 #include "digest.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int64_t sum_samples(const int16_t *samples, uint64_t count) {
@@ -10,6 +12,37 @@ int64_t sum_samples(const int16_t *samples, uint64_t count) {
         sum += samples[i];
     }
     return sum;
+}
+
+int64_t sum_picoampere(const int16_t *samples, uint64_t count, double offset, double scale) {
+    static _Thread_local float *values;
+    static _Thread_local uint64_t capacity;
+    if (count > capacity) {
+        free(values);
+        capacity = count + count / 4;
+        values = checked_calloc(capacity, sizeof *values);
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        values[i] = (float)((samples[i] + offset) * scale);
+    }
+    /* independent sums, which the compiler can vectorise */
+    double sums[8] = {0}, sum = 0;
+    uint64_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        for (int k = 0; k < 8; k++) {
+            sums[k] += values[i + k];
+        }
+    }
+    for (; i < count; i++) {
+        sum += values[i];
+    }
+    for (int k = 0; k < 8; k++) {
+        sum += sums[k];
+    }
+    if (!isfinite(sum)) {
+        die("a read has samples that are no numbers in picoampere");
+    }
+    return (int64_t)count;
 }
 
 static uint64_t fnv1a(uint64_t hash, const char *text) {
@@ -24,6 +57,18 @@ uint64_t read_hash(const char *read_id, uint64_t samples, int64_t sum) {
     char tail[48];
     snprintf(tail, sizeof tail, "\t%" PRIu64 "\t%" PRId64, samples, sum);
     return fnv1a(fnv1a(UINT64_C(0xcbf29ce484222325), read_id), tail);
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text) {
+    return fnv1a(fnv1a(hash, "\t"), text == NULL || *text == '\0' ? "." : text);
+}
+
+uint64_t metadata_hash(const char *read_id, uint64_t samples, int64_t sum, const struct metadata *m) {
+    char numbers[64];
+    snprintf(numbers, sizeof numbers, "\t%" PRId32 "\t%" PRIu32 "\t%" PRIu8 "\t%" PRIu64, m->channel, m->read_number, m->mux,
+             m->start_sample);
+    uint64_t hash = fnv1a(read_hash(read_id, samples, sum), numbers);
+    return hash_text(hash_text(hash_text(hash_text(hash, m->run_id), m->experiment), m->flow_cell), m->position);
 }
 
 /* FIPS 180-4, section 4.2.2 */

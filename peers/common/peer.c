@@ -61,6 +61,10 @@ struct options options_of(int argc, char **argv, int threads, const char *progra
             o.rows = ROWS_TSV;
         } else if (strcmp(argv[i], "--digest") == 0) {
             o.rows = ROWS_DIGEST;
+        } else if (strcmp(argv[i], "--pa") == 0) {
+            o.pa = 1;
+        } else if (strcmp(argv[i], "--metadata") == 0) {
+            o.metadata = 1;
         } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
             o.threads = positive(argv[i], argv[i + 1]);
             i++;
@@ -80,7 +84,13 @@ struct options options_of(int argc, char **argv, int threads, const char *progra
         }
     }
     if (o.mode == NULL || o.file == NULL) {
-        usage("%s FILE [--threads N] [--batch N] [--ids LIST] [--tsv|--digest]", program);
+        usage("%s FILE [--threads N] [--batch N] [--ids LIST] [--pa] [--metadata] [--tsv|--digest]", program);
+    }
+    if ((o.pa || o.metadata) && o.rows != ROWS_NONE) {
+        usage("--pa, --metadata: rows are of the samples");
+    }
+    if (o.metadata && o.ids != NULL) {
+        usage("--metadata: reads by id are not asked for it");
     }
     int one = strcmp(o.mode, "get1") == 0;
     if ((one || strcmp(o.mode, "get") == 0) != (o.ids != NULL)) {

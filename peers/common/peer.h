@@ -25,11 +25,13 @@ struct options {
     const char *ids;
     int threads;
     int batch;
+    int pa; /* whether the samples are converted to picoampere */
+    int metadata; /* whether the consumer takes the metadata of each read, too */
     enum rows rows;
 };
 
-/* MODE FILE [--threads N] [--batch N] [--ids LIST] [--tsv|--digest]; `program` is what stands before FILE. Ids go with
- * get and get1, and only with them; get1 has one thread. */
+/* MODE FILE [--threads N] [--batch N] [--ids LIST] [--pa] [--metadata] [--tsv|--digest]; `program` is what stands before FILE. Ids go
+ * with get and get1, and only with them; get1 has one thread. */
 struct options options_of(int argc, char **argv, int threads, const char *program);
 
 /* One read id a line; empty lines are skipped. */

@@ -3,7 +3,7 @@
     peer.py seq  FILE [--threads N] [--batch N]              every read in file order
     peer.py get  FILE --ids LIST [--threads N] [--batch N]   reads by id, in list order
     peer.py get1 FILE --ids LIST                             reads by id, one at a time, with latencies
-    peer.py pa   FILE --ids LIST [--threads N] [--batch N]   reads by id, in list order, in picoampere
+    peer.py pa   FILE [--ids LIST] [--threads N] [--batch N] in picoampere: every read, or reads by id in list order
 
 The clock runs from before the file is opened to the sum of the last read; the interpreter's start and the imports
 lie outside and are reported beside it. --tsv and --digest print rows instead, as slow5_peer does.
@@ -32,13 +32,14 @@ class Row(NamedTuple):
     samples: int
     sum: int
     sha256: str | None
+    metadata: tuple[int | str, ...] = ()
 
 
-def consume(read_id: str, signal: numpy.ndarray, args: argparse.Namespace) -> Row:
-    """Sums every sample."""
+def consume(read_id: str, signal: numpy.ndarray, args: argparse.Namespace, *metadata: int | str | None) -> Row:
+    """Sums every sample. The metadata are those of `struct metadata` in digest.h, in its order."""
     total = int(signal.sum(dtype=numpy.int64))
     sha256 = hashlib.sha256(signal.astype("<i2").tobytes()).hexdigest() if args.digest else None
-    return Row(read_id, len(signal), total, sha256)
+    return Row(read_id, len(signal), total, sha256, tuple("." if one in (None, "") else one for one in metadata))
 
 
 def consume_pa(read_id: str, signal: numpy.ndarray, args: argparse.Namespace) -> Row:
@@ -52,7 +53,7 @@ def consume_pa(read_id: str, signal: numpy.ndarray, args: argparse.Namespace) ->
 def read_hash(row: Row) -> int:
     """FNV-1a 64, as docs/method.md defines it."""
     value = 0xCBF29CE484222325
-    for byte in f"{row.read_id}\t{row.samples}\t{row.sum}".encode():
+    for byte in "\t".join(map(str, (row.read_id, row.samples, row.sum, *row.metadata))).encode():
         value = ((value ^ byte) * 0x100000001B3) & MASK
     return value
 
@@ -74,12 +75,15 @@ def parse(modes: list[str]) -> argparse.Namespace:
     parser.add_argument("--ids", help="a file with one read id a line")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--batch", type=int, default=1000)
+    parser.add_argument("--metadata", action="store_true", help="seq: take the metadata of each read, too")
     rows = parser.add_mutually_exclusive_group()
     rows.add_argument("--tsv", action="store_true")
     rows.add_argument("--digest", action="store_true")
     args = parser.parse_args()
-    if (args.mode != "seq") != (args.ids is not None):
-        parser.error("--ids goes with get, get1 and pa, and only with them")
+    if args.mode != "pa" and (args.mode != "seq") != (args.ids is not None):
+        parser.error("--ids goes with get and get1, which need it, and with pa")
+    if args.metadata and (args.mode != "seq" or args.tsv or args.digest):
+        parser.error("--metadata goes with seq, and without rows")
     if args.threads < 1 or args.batch < 1:
         parser.error("--threads and --batch want a whole number from 1")
     if args.ids is not None:

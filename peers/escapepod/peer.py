@@ -13,7 +13,7 @@ if "--threads" in sys.argv:
 from concurrent.futures import ThreadPoolExecutor  # noqa: E402
 
 import escapepod  # noqa: E402
-from python_peer import consume, in_list_order, main, windows  # noqa: E402
+from python_peer import consume, consume_pa, in_list_order, main, windows  # noqa: E402
 
 # reads a call: small enough for the caches, measured to be the fastest
 CALL = 32
@@ -21,11 +21,22 @@ CALL = 32
 
 def rows(reader, reads, args):
     def decode(part):
-        return [consume(read_id, signal, args) for read_id, signal in reader.get_signals(part)]
+        if args.mode == "pa":
+            return [consume_pa(read_id, signal, args) for read_id, signal in reader.get_signals_pa(part)]
+        more = [metadata(read, runs) for read in part] if args.metadata else [()] * len(part)
+        signals = zip(reader.get_signals(part), more, strict=True)
+        return [consume(read_id, signal, args, *of_read) for (read_id, signal), of_read in signals]
 
+    runs = reader.run_infos if args.metadata else None
     with ThreadPoolExecutor(args.threads) as pool:
         for part in pool.map(decode, windows(reads, CALL)):
             yield from part
+
+
+def metadata(read, runs):
+    run = runs[read.run_info_index]
+    numbers = (read.channel, read.read_number, read.well, read.start_sample)
+    return (*numbers, run.acquisition_id, run.experiment_name, run.flow_cell_id, run.sequencer_position)
 
 
 def seq(args):
@@ -38,6 +49,10 @@ def get(args):
     reader = escapepod.Reader(args.file)
     for ids in windows(args.ids, args.batch):
         yield from in_list_order(ids, list(rows(reader, reader.get_reads(ids), args)))
+
+
+def pa(args):
+    yield from seq(args) if args.ids is None else get(args)
 
 
 def get1(args):
@@ -58,7 +73,7 @@ if __name__ == "__main__":
     main(
         "escapepod",
         begin_import,
-        {"seq": seq, "get": get, "get1": get1},
+        {"seq": seq, "get": get, "get1": get1, "pa": pa},
         flags="as published",
         needed_bytes=needed_bytes,
         extra=lambda args: {"index_was_there": os.path.exists(args.file + ".p5s")},

@@ -49,6 +49,27 @@ struct row_info {
 int pod5_get_read_batch_row_info_data(const pod5_batch *batch, size_t row, uint16_t version, void *info,
                                       uint16_t *table_version);
 
+struct pairs {
+    size_t count;
+    const char **keys, **values;
+};
+
+/* The run that a row's `run_info` numbers. */
+struct run_info {
+    const char *acquisition_id;
+    int64_t acquisition_start_time_ms;
+    int16_t adc_max, adc_min;
+    struct pairs context_tags;
+    const char *experiment_name, *flow_cell_id, *flow_cell_product_code, *protocol_name, *protocol_run_id;
+    int64_t protocol_start_time_ms;
+    const char *sample_id;
+    uint16_t sample_rate;
+    const char *sequencing_kit, *sequencer_position, *sequencer_position_type, *software, *system_name, *system_type;
+    struct pairs tracking_id;
+};
+int pod5_get_run_info(pod5_batch *batch, int16_t run_info, struct run_info **info);
+int pod5_free_run_info(struct run_info *info);
+
 /* `read_ids` has 16 bytes an id. Rows come in file order, `batch_counts[b]` of them for batch b. */
 int pod5_plan_traversal(const pod5_reader *reader, const uint8_t *read_ids, size_t count, uint32_t *batch_counts,
                         uint32_t *batch_rows, size_t *found);

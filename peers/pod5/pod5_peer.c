@@ -5,6 +5,8 @@
  *   pod5_peer get  FILE --ids LIST [--threads N] [--batch N]    reads by id, in list order
  *   pod5_peer get1 FILE --ids LIST                              reads by id, one at a time, with latencies
  *
+ * --pa: the consumer converts to picoampere. --metadata: it takes what the published comparison takes from each read.
+ *
  * POD5_DISABLE_MMAP_OPEN=1 makes the library read the file instead of mapping it.
  *
  * Instead of the JSON line, --tsv prints read_id, samples and sum of each read, and --digest adds the SHA-256 of
@@ -80,6 +82,9 @@ struct signal {
     uint64_t samples;
     int16_t *values;
     size_t capacity;
+    float offset, scale; /* to picoampere */
+    struct metadata metadata;
+    struct run_info *run; /* whose text the metadata have; NULL without --metadata */
 };
 
 /* Where a read is. */
@@ -105,15 +110,36 @@ static void decode(const pod5_reader *reader, struct place place, const struct r
     }
     check(pod5_get_read_complete_signal(reader, place.batch, place.row, signal->samples, signal->values), options);
     id_text(info->read_id, signal->read_id);
+    signal->offset = info->calibration_offset;
+    signal->scale = info->calibration_scale;
+    if (options->metadata) {
+        check(pod5_get_run_info(place.batch, info->run_info, &signal->run), options);
+        signal->metadata = (struct metadata){
+            .channel = info->channel,
+            .read_number = info->read_number,
+            .mux = info->well,
+            .start_sample = info->start_sample,
+            .run_id = signal->run->acquisition_id,
+            .experiment = signal->run->experiment_name,
+            .flow_cell = signal->run->flow_cell_id,
+            .position = signal->run->sequencer_position,
+        };
+    }
 }
 
 /* The consumer. */
-static void consume(const struct signal *signal, const struct options *options, struct outcome *outcome) {
-    int64_t sum = sum_samples(signal->values, signal->samples);
+static void consume(struct signal *signal, const struct options *options, struct outcome *outcome) {
+    int64_t sum = options->pa ? sum_picoampere(signal->values, signal->samples, signal->offset, signal->scale)
+                              : sum_samples(signal->values, signal->samples);
     outcome->reads++;
     outcome->samples += signal->samples;
     outcome->sum += sum;
-    outcome->digest += read_hash(signal->read_id, signal->samples, sum);
+    if (options->metadata) {
+        outcome->digest += metadata_hash(signal->read_id, signal->samples, sum, &signal->metadata);
+        check(pod5_free_run_info(signal->run), options);
+    } else {
+        outcome->digest += read_hash(signal->read_id, signal->samples, sum);
+    }
     if (options->rows != ROWS_NONE) {
         print_row(signal->read_id, signal->values, signal->samples, sum, options->rows);
     }

@@ -15,7 +15,13 @@ from python_peer import consume, consume_pa, in_list_order, main, windows  # noq
 def rows(reader, args, selection=None):
     for batch in reader.read_batches(selection=selection, preload={"samples"}):
         for read in batch.reads():
-            yield consume(str(read.read_id), read.signal, args)
+            yield consume(str(read.read_id), read.signal, args, *(metadata(read) if args.metadata else ()))
+
+
+def metadata(read):
+    pore, run = read.pore, read.run_info
+    numbers = (pore.channel, read.read_number, pore.well, read.start_sample)
+    return (*numbers, run.acquisition_id, run.experiment_name, run.flow_cell_id, run.sequencer_position)
 
 
 def seq(args):
@@ -30,13 +36,19 @@ def get(args):
             yield from in_list_order(ids, list(rows(reader, args, ids)))
 
 
+def rows_pa(reader, args, selection=None):
+    for batch in reader.read_batches(selection=selection, preload={"samples"}):
+        for read in batch.reads():
+            yield consume_pa(str(read.read_id), read.signal_pa, args)
+
+
 def pa(args):
     with pod5.Reader(args.file) as reader:
+        if args.ids is None:
+            yield from rows_pa(reader, args)
+            return
         for ids in windows(args.ids, args.batch):
-            batches = reader.read_batches(selection=ids, preload={"samples"})
-            found = (read for batch in batches for read in batch.reads())
-            rows = [consume_pa(str(read.read_id), read.signal_pa, args) for read in found]
-            yield from in_list_order(ids, rows)
+            yield from in_list_order(ids, list(rows_pa(reader, args, ids)))
 
 
 def get1(args):

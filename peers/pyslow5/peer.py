@@ -18,7 +18,22 @@ def delivered(reads, args):
 
 def seq(args):
     file = pyslow5.Open(args.file, "r")
+    if args.metadata:
+        return with_metadata(file, args)
     return delivered(file.seq_reads_multi(threads=args.threads, batchsize=args.batch), args)
+
+
+def with_metadata(file, args):
+    names = ["channel_number", "read_number", "start_mux", "start_time"]
+    of_run = ["run_id", "experiment_name", "flow_cell_id", "sequencer_position"]
+    headers = {}
+    for read in file.seq_reads_multi(threads=args.threads, batchsize=args.batch, aux=names):
+        channel, *numbers = (read[name] for name in names)
+        group = read["read_group"]
+        if group not in headers:
+            known = file.get_all_headers(group)
+            headers[group] = [known.get(name) for name in of_run]
+        yield consume(read["read_id"], read["signal"], args, int(channel), *numbers, *headers[group])
 
 
 def get(args):
@@ -28,7 +43,8 @@ def get(args):
 
 def pa(args):
     file = pyslow5.Open(args.file, "r")
-    for read in file.get_read_list_multi(args.ids, threads=args.threads, batchsize=args.batch, pA=True):
+    how = {"threads": args.threads, "batchsize": args.batch, "pA": True}
+    for read in file.seq_reads_multi(**how) if args.ids is None else file.get_read_list_multi(args.ids, **how):
         yield consume_pa(read["read_id"], read["signal"], args)
 
 

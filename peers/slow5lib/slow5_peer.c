@@ -2,9 +2,12 @@
  * sample, and prints one JSON line. The clock runs from before slow5_open to the end of the last batch's sums.
  *
  *   slow5_peer seq  FILE [--threads N] [--batch N]              read a batch on one thread, then decode it on N
+ *   slow5_peer pool FILE [--threads N] [--batch N]              read on one thread; each read is a task of a pool of N
  *   slow5_peer mt   FILE [--threads N] [--batch N]              slow5lib's own batch API
  *   slow5_peer get  FILE --ids LIST [--threads N] [--batch N]   reads by id, in list order
  *   slow5_peer get1 FILE --ids LIST                             reads by id, one at a time, with latencies
+ *
+ * --pa: the consumer converts to picoampere. --metadata: it takes what the published comparison takes from each read.
  *
  * Instead of the JSON line, --tsv prints read_id, samples and sum of each read, and --digest adds the SHA-256 of
  * the samples as little-endian int16. These are for checking values; nothing is timed then.
@@ -16,6 +19,7 @@
 
 #include <inttypes.h>
 #include <omp.h>
+#include <pthread.h>
 #include <slow5/slow5.h>
 #include <slow5/slow5_mt.h>
 #include <stdio.h>
@@ -59,8 +63,33 @@ static void add_serial(struct stage *stage, double seconds) {
 
 /* ---- the consumer ---- */
 
+static int64_t sum_record(const slow5_rec_t *r, const struct options *options) {
+    return options->pa ? sum_picoampere(r->raw_signal, r->len_raw_signal, r->offset, r->range / r->digitisation)
+                       : sum_samples(r->raw_signal, r->len_raw_signal);
+}
+
+/* The file is closed last, so that its header outlives the records. */
+static uint64_t hash_record(const slow5_rec_t *r, int64_t sum, const slow5_file_t *file, const struct options *options) {
+    if (!options->metadata) {
+        return read_hash(r->read_id, r->len_raw_signal, sum);
+    }
+    const char *channel = slow5_aux_get_string(r, "channel_number", NULL, NULL);
+    struct metadata metadata = {
+        .channel = channel != NULL ? atoi(channel) : 0,
+        .read_number = (uint32_t)slow5_aux_get_int32(r, "read_number", NULL),
+        .mux = slow5_aux_get_uint8(r, "start_mux", NULL),
+        .start_sample = slow5_aux_get_uint64(r, "start_time", NULL),
+        .run_id = slow5_hdr_get("run_id", r->read_group, file->header),
+        .experiment = slow5_hdr_get("experiment_name", r->read_group, file->header),
+        .flow_cell = slow5_hdr_get("flow_cell_id", r->read_group, file->header),
+        .position = slow5_hdr_get("sequencer_position", r->read_group, file->header),
+    };
+    return metadata_hash(r->read_id, r->len_raw_signal, sum, &metadata);
+}
+
 /* Sums a batch on all threads and adds it to the outcome. */
-static void consume(slow5_rec_t **records, int count, const struct options *options, struct outcome *outcome) {
+static void consume(slow5_rec_t **records, int count, const slow5_file_t *file, const struct options *options,
+                    struct outcome *outcome) {
     uint64_t samples = 0, digest = 0;
     int64_t sum = 0;
     double busy = 0, begin = now();
@@ -70,10 +99,10 @@ static void consume(slow5_rec_t **records, int count, const struct options *opti
 #pragma omp for schedule(static) nowait
         for (int i = 0; i < count; i++) {
             const slow5_rec_t *r = records[i];
-            int64_t of_read = sum_samples(r->raw_signal, r->len_raw_signal);
+            int64_t of_read = sum_record(r, options);
             samples += r->len_raw_signal;
             sum += of_read;
-            digest += read_hash(r->read_id, r->len_raw_signal, of_read);
+            digest += hash_record(r, of_read, file, options);
         }
         busy += now() - start;
     }
@@ -214,7 +243,7 @@ static void run_seq(const struct options *options, struct outcome *outcome) {
         outcome->stages.decode.exposed += now() - t2;
         outcome->stages.release.exposed += t1 - t0;
         add_serial(&outcome->stages.fetch, t2 - t1);
-        consume(records, count, options, outcome);
+        consume(records, count, file, options, outcome);
     } while (count == options->batch);
     outcome->open_to_last = now() - begin;
 
@@ -223,6 +252,139 @@ static void run_seq(const struct options *options, struct outcome *outcome) {
     free(lengths);
     free(stored);
     slow5_close(file);
+}
+
+/* ---- pool: a task a read, as the published benchmark's second driver has it ---- */
+
+struct task {
+    char *stored;
+    size_t length;
+};
+
+/* Tasks that wait for a thread, at most a batch of them, in a ring. */
+struct pool {
+    slow5_file_t *file;
+    const struct options *options;
+    struct task *tasks;
+    size_t capacity, first, count;
+    int over;
+    pthread_mutex_t lock;
+    pthread_cond_t added, taken;
+    struct outcome *outcome;
+};
+
+static int next_task(struct pool *pool, struct task *task) {
+    pthread_mutex_lock(&pool->lock);
+    while (pool->count == 0 && !pool->over) {
+        pthread_cond_wait(&pool->added, &pool->lock);
+    }
+    int found = pool->count > 0;
+    if (found) {
+        *task = pool->tasks[pool->first];
+        pool->first = (pool->first + 1) % pool->capacity;
+        pool->count--;
+        pthread_cond_signal(&pool->taken);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return found;
+}
+
+static void add_task(struct pool *pool, struct task task) {
+    pthread_mutex_lock(&pool->lock);
+    while (pool->count == pool->capacity) {
+        pthread_cond_wait(&pool->taken, &pool->lock);
+    }
+    pool->tasks[(pool->first + pool->count++) % pool->capacity] = task;
+    pthread_cond_signal(&pool->added);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void end_tasks(struct pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    pool->over = 1;
+    pthread_cond_broadcast(&pool->added);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void *work(void *of) {
+    struct pool *pool = of;
+    struct outcome own = {0};
+    struct task task;
+    while (next_task(pool, &task)) {
+        double t0 = now();
+        slow5_rec_t *record = NULL;
+        if (slow5_decode(&task.stored, &task.length, &record, pool->file) < 0) {
+            die("slow5lib cannot decode a record (error %d)", slow5_errno);
+        }
+        free(task.stored);
+        double t1 = now();
+        int64_t sum = sum_record(record, pool->options);
+        own.reads++;
+        own.samples += record->len_raw_signal;
+        own.sum += sum;
+        own.digest += hash_record(record, sum, pool->file, pool->options);
+        own.stages.decode.busy += t1 - t0;
+        own.stages.sum.busy += now() - t1;
+        if (pool->options->rows != ROWS_NONE) {
+            print_row(record->read_id, record->raw_signal, record->len_raw_signal, sum, pool->options->rows);
+        }
+        slow5_rec_free(record);
+    }
+    pthread_mutex_lock(&pool->lock);
+    pool->outcome->reads += own.reads;
+    pool->outcome->samples += own.samples;
+    pool->outcome->sum += own.sum;
+    pool->outcome->digest += own.digest;
+    pool->outcome->stages.decode.busy += own.stages.decode.busy;
+    pool->outcome->stages.sum.busy += own.stages.sum.busy;
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+static void run_pool(const struct options *options, struct outcome *outcome) {
+    outcome->workload = "slow5lib-pool";
+    /* rows come in the order of the file */
+    int count = options->rows == ROWS_NONE ? options->threads : 1;
+    pthread_t *threads = checked_calloc((size_t)count, sizeof *threads);
+
+    double begin = now();
+    struct pool pool = {.options = options, .capacity = (size_t)options->batch, .outcome = outcome};
+    pool.file = open_file(options, outcome);
+    pool.tasks = checked_calloc(pool.capacity, sizeof *pool.tasks);
+    pthread_mutex_init(&pool.lock, NULL);
+    pthread_cond_init(&pool.added, NULL);
+    pthread_cond_init(&pool.taken, NULL);
+    for (int i = 0; i < count; i++) {
+        if (pthread_create(&threads[i], NULL, work, &pool) != 0) {
+            die("no thread number %d", i + 1);
+        }
+    }
+    for (;;) {
+        struct task task = {0};
+        double t0 = now();
+        int status = slow5_get_next_bytes(&task.stored, &task.length, pool.file);
+        outcome->stages.fetch.busy += now() - t0;
+        if (status < 0) {
+            break;
+        }
+        add_task(&pool, task);
+    }
+    int reason = slow5_errno;
+    if (reason != SLOW5_ERR_EOF) {
+        die("%s: slow5lib cannot read the next record (error %d)", options->file, reason);
+    }
+    end_tasks(&pool);
+    for (int i = 0; i < count; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    outcome->open_to_last = now() - begin;
+
+    pthread_cond_destroy(&pool.taken);
+    pthread_cond_destroy(&pool.added);
+    pthread_mutex_destroy(&pool.lock);
+    free(pool.tasks);
+    free(threads);
+    slow5_close(pool.file);
 }
 
 /* ---- mt: slow5lib's own batch interface. It exits on errors. ---- */
@@ -239,7 +401,7 @@ static void run_mt(const struct options *options, struct outcome *outcome) {
         double t0 = now();
         count = slow5_get_next_batch(pool, batch, options->batch);
         outcome->stages.fetch_decode.exposed += now() - t0;
-        consume(batch->slow5_rec, count, options, outcome);
+        consume(batch->slow5_rec, count, file, options, outcome);
     } while (count == options->batch);
     outcome->open_to_last = now() - begin;
 
@@ -273,7 +435,7 @@ static void run_get(const struct options *options, struct outcome *outcome, stru
         double t0 = now();
         int count = slow5_get_batch(pool, batch, ids.ids + at, wanted);
         outcome->stages.fetch_decode.exposed += now() - t0;
-        consume(batch->slow5_rec, count, options, outcome);
+        consume(batch->slow5_rec, count, file, options, outcome);
     }
     outcome->open_to_last = now() - begin;
 
@@ -298,7 +460,7 @@ static void run_get1(const struct options *options, struct outcome *outcome, str
             die("%s: slow5lib cannot get read %s (error %d)", options->file, ids.ids[i], slow5_errno);
         }
         outcome->stages.fetch_decode.exposed += now() - t0;
-        consume(&record, 1, options, outcome);
+        consume(&record, 1, file, options, outcome);
         /* a request ends with its samples summed */
         outcome->latencies[i] = now() - t0;
     }
@@ -382,7 +544,7 @@ static void let_idle_threads_sleep(char **argv) {
 }
 
 int main(int argc, char **argv) {
-    struct options options = options_of(argc, argv, omp_get_num_procs(), "slow5_peer seq|mt|get|get1");
+    struct options options = options_of(argc, argv, omp_get_num_procs(), "slow5_peer seq|pool|mt|get|get1");
     if (strcmp(options.mode, "seq") != 0) {
         let_idle_threads_sleep(argv);
     }
@@ -396,6 +558,8 @@ int main(int argc, char **argv) {
 
     if (strcmp(options.mode, "seq") == 0) {
         run_seq(&options, &outcome);
+    } else if (strcmp(options.mode, "pool") == 0) {
+        run_pool(&options, &outcome);
     } else if (strcmp(options.mode, "mt") == 0) {
         run_mt(&options, &outcome);
     } else if (strcmp(options.mode, "get") == 0) {

@@ -17,8 +17,22 @@ def opened(args):
 
 
 def seq(args):
+    if args.metadata:
+        yield from with_metadata(args)
+        return
     for read in opened(args):
         yield consume(read.id, read.signal, args)
+
+
+def with_metadata(args):
+    numbers = ["read_number", "start_mux", "start_time"]
+    of_run = ["run_id", "experiment_name", "flow_cell_id", "sequencer_position"]
+    reads = opened(args)
+    runs = [[group.get(name) for name in of_run] for group in reads.read_groups()]
+    for read in reads:
+        own = read.attributes
+        of_read = (int(own["channel_number"]), *(own[name] for name in numbers))
+        yield consume(read.id, read.signal, args, *of_read, *runs[read.read_group])
 
 
 def get(args):
@@ -36,8 +50,9 @@ def get1(args):
 
 
 def pa(args):
-    for read in opened(args).get(args.ids):
-        yield consume_pa(read.id, read.signal_pa, args)
+    for batch in opened(args).batches(args.ids, columns=["read_id", "signal_pa"]):
+        for read in batch:
+            yield consume_pa(read.id, read.signal_pa, args)
 
 
 if __name__ == "__main__":

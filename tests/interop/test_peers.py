@@ -27,7 +27,7 @@ ESCAPEPOD_PEER = REPOSITORY / "peers/escapepod/peer.py"
 FAST5_PEER = REPOSITORY / "peers/fast5/peer.py"
 
 
-@pytest.mark.parametrize("mode", ["seq", "mt"])
+@pytest.mark.parametrize("mode", ["seq", "pool", "mt"])
 @pytest.mark.parametrize("name", readable())
 def test_slow5lib_delivers_the_expected_samples(peer, shared, name, mode):
     # a batch smaller than the file: several batches, and the end of the file inside one or right after one
@@ -45,6 +45,7 @@ def test_all_arms_agree(peer, writable, shared, tmp_path, name):
         json.loads(run(*command).stdout)
         for command in (
             (peer, "seq", file),
+            (peer, "pool", file),
             (peer, "mt", file),
             (peer, "get", file, "--ids", ids, "--batch", 3),
             (peer, "get1", file, "--ids", ids),
@@ -55,6 +56,7 @@ def test_all_arms_agree(peer, writable, shared, tmp_path, name):
     ]
     assert [r["workload"] for r in results] == [
         "slow5lib-forkjoin",
+        "slow5lib-pool",
         "slow5lib-mt",
         "slow5lib-get",
         "slow5lib-get1",
@@ -69,6 +71,38 @@ def test_all_arms_agree(peer, writable, shared, tmp_path, name):
         assert result["sum"] == sum(int(row.split("\t")[2]) for row in rows)
         assert result["open_to_last_s"] > 0
         assert sum(stage["exposed_s"] for stage in result["stages"].values()) <= result["open_to_last_s"]
+
+
+def test_arms_in_picoampere_agree(peer, pod5_peer, thalweg_binary, writable, shared, tmp_path):
+    files = {"blow5/example3.blow5": [peer, PYTHON_PEER], "pod5/trna_reads.pod5": [pod5_peer, POD5_PYTHON_PEER, ESCAPEPOD_PEER]}
+    for name, arms in files.items():
+        file, rows = writable(name), expected_rows(shared, name)
+        ids = tmp_path / "ids"
+        ids.write_text("".join(row.split("\t")[0] + "\n" for row in rows[::-1]))
+        expected = file_digest(["\t".join([row.split("\t")[0], *[row.split("\t")[1]] * 2]) for row in rows])
+        commands = [("seq", file, "--pa"), ("get", file, "--ids", ids, "--pa")]
+        commands += [("pool", file, "--pa")] if arms[0] == peer else []
+        commands = [(arms[0], *rest) for rest in commands]
+        for arm in arms[1:]:
+            commands += [(sys.executable, arm, "pa", file), (sys.executable, arm, "pa", file, "--ids", ids)]
+        for command in commands:
+            result = json.loads(run(*command, "--threads", 2, "--batch", 3).stdout)
+            assert (result["digest"], result["reads"]) == (expected, len(rows)), command
+        report = json.loads(run(thalweg_binary, "read", file, "--pa", "--json").stdout)
+        assert report["digest"] == expected
+
+
+def test_arms_take_the_same_metadata(peer, pod5_peer, thalweg_binary, shared):
+    files = {"pod5/trna_reads.pod5": pod5_peer, "pod5/b1.pod5": pod5_peer, "blow5/example3.blow5": peer}
+    for name, arm in files.items():
+        file = shared / name
+        commands = [(arm, "seq", file), (thalweg_binary, "read", file, "--json")]
+        if arm == peer:
+            commands += [(peer, "pool", file), (peer, "mt", file), (sys.executable, PYTHON_PEER, "seq", file)]
+        else:
+            commands += [(sys.executable, one, "seq", file) for one in (POD5_PYTHON_PEER, ESCAPEPOD_PEER)]
+        digests = {json.loads(run(*command, "--metadata").stdout)["digest"] for command in commands}
+        assert len(digests) == 1 and file_digest(expected_rows(shared, name)) not in digests, name
 
 
 def test_ids_are_delivered_in_list_order_repeats_included(peer, writable, shared, tmp_path):
@@ -114,7 +148,7 @@ def test_the_build_reports_its_features(peer, shared):
     assert build["zstd_source"].endswith(f"zstd.{build['zstd']}")
 
 
-@pytest.mark.parametrize("mode", ["seq", "mt"])
+@pytest.mark.parametrize("mode", ["seq", "pool", "mt"])
 @pytest.mark.parametrize("name", [*MALFORMED, NEWER_VERSION, UNRELEASED_CODING])
 def test_a_failure_is_a_failure(peer, shared, name, mode):
     done = run(peer, mode, shared / name, check=False)

@@ -52,7 +52,7 @@ const OPTIONS: [(&str, &[&str], &[Kind]); 30] = [
     (EVERY, &["gap", "no_index"], &[Kind::Arrays]),
     ("read", &["select", "ranks", "slice", "slices", "arrays", "events", "logs"], &[Kind::Arrays]),
     ("read", &["trusted"], &[Kind::Arrays, Kind::Fast5]),
-    ("read", &["ids", "pa", "one_by_one", "no_decode", "consumer_ns"], &[Kind::Reads]),
+    ("read", &["ids", "pa", "one_by_one", "no_decode", "consumer_ns", "metadata"], &[Kind::Reads]),
     ("read", &["explain"], &[Kind::Reads, Kind::Arrays]),
     ("info", &["count"], &[Kind::Reads, Kind::Fastq]),
     ("info", &["all"], &[Kind::Reads]),

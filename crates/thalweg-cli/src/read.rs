@@ -67,8 +67,9 @@ pub(crate) struct ReadVerbArgs {
     /// The format of OUT, if its name does not say it
     #[arg(long, value_name = "FORMAT", requires = "out")]
     to: Option<TableFormat>,
-    /// With --out: picoampere (float32) instead of samples
-    #[arg(long, requires = "out")]
+    /// Convert the samples to picoampere (float32). With --out these are written in place of the
+    /// samples
+    #[arg(long, conflicts_with_all = ["digest", "explain", "no_decode"])]
     pa: bool,
     /// Of one file, print the plan (store model, sizes, memory, requests, predicted time, and of a
     /// URL the cost). Only what a plan needs is read: headers, tables, HDF5's metadata, the index
@@ -92,6 +93,11 @@ pub(crate) struct ReadVerbArgs {
     #[arg(long, value_name = "NS", conflicts_with_all = ["digest", "out", "explain"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..), help_heading = MEASURING)]
     consumer_ns: Option<u32>,
+    /// Let the consumer also take what the published comparison of SLOW5 and POD5 takes from each
+    /// read: channel, number, mux, start, run, experiment, flow cell and position
+    #[arg(long, conflicts_with_all = ["digest", "out", "explain", "no_decode", "one_by_one"])]
+    #[arg(help_heading = MEASURING)]
+    metadata: bool,
     /// HDF5: put all arrays into memory at once, even beyond the budget, instead of using them part
     /// by part
     #[arg(long, conflicts_with_all = ["digest", "out", "explain", "select", "slices"])]
@@ -293,6 +299,8 @@ fn reads(
     let job = TimedJob {
         threads: options.budget.threads,
         decode: !args.no_decode,
+        pa: args.pa,
+        metadata: args.metadata,
         consumer_ns: args.consumer_ns.unwrap_or(0),
         throttle: options.throttle,
     };

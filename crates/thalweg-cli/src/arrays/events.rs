@@ -28,7 +28,7 @@ use crate::table_sink::{TableOut, TableSink};
 use crate::timing::Started;
 
 /// Options of `read` that are about arrays or reads.
-const NOT_EVENTS: [&str; 12] = [
+const NOT_EVENTS: [&str; 13] = [
     "digest",
     "explain",
     "ids",
@@ -41,6 +41,7 @@ const NOT_EVENTS: [&str; 12] = [
     "one_by_one",
     "no_decode",
     "consumer_ns",
+    "metadata",
 ];
 
 /// Which events are read, or which logs.

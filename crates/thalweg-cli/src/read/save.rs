@@ -7,9 +7,7 @@ use arrow_array::types::{ArrowPrimitiveType, Float32Type, Float64Type, Int16Type
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::ToByteSlice;
 use thalweg::new_file::{NpyArray, NpyFolder};
-use thalweg::reads::{
-    PICOAMPERE_COLUMN, ReadSet, Selection, Strings, in_picoampere, picoampere_schema,
-};
+use thalweg::reads::{BatchOptions, PICOAMPERE_COLUMN, ReadSet, Selection};
 
 use crate::common::{Failure, VerbResult};
 use crate::table_sink::{TableOut, TableSink};
@@ -21,22 +19,17 @@ pub(super) fn save(
     out: TableOut<'_>,
     pa: bool,
 ) -> Result<u64, Failure> {
-    let schema = set.schema(Strings::Text)?;
-    let schema = if pa { picoampere_schema(&schema)? } else { (*schema).clone() };
+    let options = BatchOptions { picoampere: pa, ..BatchOptions::default() };
     let mut sink = if out.is_npy() {
         ReadSink::Arrays(Box::new(ReadArrays::create(out.path, pa)?))
     } else {
-        ReadSink::Table(Box::new(TableSink::create(out, &schema)?))
+        ReadSink::Table(Box::new(TableSink::create(out, &*set.schema(options)?)?))
     };
     let mut reads = 0;
-    for batch in set.batches(selection)? {
+    for batch in set.batches_with(selection, options)? {
         let batch = batch?;
         reads += batch.num_rows() as u64;
-        if pa {
-            sink.push(&in_picoampere(&batch)?)?;
-        } else {
-            sink.push(&batch)?;
-        }
+        sink.push(&batch)?;
     }
     match sink {
         ReadSink::Table(table) => table.finish()?,
@@ -82,7 +75,7 @@ impl ReadArrays {
         let double = |name: &&str| folder.array(name, "<f8", size_of::<f64>(), &[]);
         Ok(Self {
             signal: match in_picoampere {
-                true => folder.array("signal_pa", "<f4", size_of::<f32>(), &[])?,
+                true => folder.array(PICOAMPERE_COLUMN, "<f4", size_of::<f32>(), &[])?,
                 false => folder.array("signal", "<i2", size_of::<i16>(), &[])?,
             },
             in_picoampere,

@@ -17,6 +17,8 @@ use crate::timing::{Started, received, stages, with_build};
 pub(super) struct TimedJob {
     pub(super) threads: usize,
     pub(super) decode: bool,
+    pub(super) pa: bool,
+    pub(super) metadata: bool,
     pub(super) consumer_ns: u32,
     pub(super) throttle: Option<Limits>,
 }
@@ -24,8 +26,13 @@ pub(super) struct TimedJob {
 /// Sums every sample: the work of the consumer in every arm of a benchmark.
 #[derive(Debug, Default)]
 struct Sums {
+    /// Of picoampere, the number of samples: programs round picoampere differently, and their rows
+    /// must be equal.
     sum: i64,
     digest: u64,
+    pa: Option<Picoampere>,
+    /// Whether the metadata of a read are part of its row.
+    metadata: bool,
     /// Nanoseconds that the consumer waits for each sample.
     delay_ns: u32,
     /// How long the consumer has worked.
@@ -33,9 +40,15 @@ struct Sums {
 }
 
 impl Sums {
-    /// Sums of a consumer that takes `delay_ns` longer for each sample.
-    fn slow(delay_ns: u32) -> Self {
-        Self { delay_ns, ..Self::default() }
+    fn new(job: TimedJob) -> Self {
+        let pa = job.pa.then(Picoampere::default);
+        let (metadata, delay_ns) = (job.metadata, job.consumer_ns);
+        Self { pa, metadata, delay_ns, ..Self::default() }
+    }
+
+    /// The mean of all samples in picoampere.
+    fn mean_pa(&self, samples: u64) -> Option<f64> {
+        self.pa.as_ref().filter(|_| samples > 0).map(|pa| pa.sum / samples as f64)
     }
 
     /// The sums of two threads together.
@@ -43,19 +56,53 @@ impl Sums {
         Self {
             sum: self.sum.wrapping_add(other.sum),
             digest: self.digest.wrapping_add(other.digest),
+            pa: self.pa.map(|pa| pa.and(other.pa.as_ref())),
             busy: self.busy + other.busy,
             ..self
         }
     }
 }
 
+/// The consumer of picoampere: it converts each read into an array and sums that.
+#[derive(Debug, Default)]
+struct Picoampere {
+    sum: f64,
+    values: Vec<f32>,
+}
+
+impl Picoampere {
+    fn add(&mut self, read: &Read<'_>) {
+        self.values.clear();
+        self.values.extend(read.picoampere());
+        // Independent sums, so that the compiler can vectorise them.
+        let mut sums = [0.0; 8];
+        let (blocks, rest) = self.values.as_chunks::<8>();
+        for block in blocks {
+            sums.iter_mut().zip(block).for_each(|(sum, &value)| *sum += f64::from(value));
+        }
+        let rest: f64 = rest.iter().map(|&value| f64::from(value)).sum();
+        self.sum += sums.iter().sum::<f64>() + rest;
+    }
+
+    fn and(self, other: Option<&Self>) -> Self {
+        Self { sum: self.sum + other.map_or(0.0, |other| other.sum), ..self }
+    }
+}
+
 impl Visitor for Sums {
     fn visit(&mut self, read: &Read<'_>) -> thalweg::Result<()> {
         let before = Instant::now();
-        let sum = read.sum();
+        let sum = match &mut self.pa {
+            Some(pa) => {
+                pa.add(read);
+                read.samples.len() as i64
+            }
+            None => read.sum(),
+        };
         self.sum = self.sum.wrapping_add(sum);
-        self.digest =
-            self.digest.wrapping_add(digest::light(read.record.read_id, read.samples.len(), sum));
+        let metadata = if self.metadata { digest::metadata(read) } else { String::new() };
+        let row = digest::light(read.record.read_id, read.samples.len(), sum, &metadata);
+        self.digest = self.digest.wrapping_add(row);
         let delay = Duration::from_nanos(u64::from(self.delay_ns) * read.samples.len() as u64);
         if !delay.is_zero() {
             // A busy wait, because a slow consumer would be computing.
@@ -79,8 +126,8 @@ pub(super) fn whole(
     progress: FetchProgress,
 ) -> VerbResult {
     let (sums, summary) = if job.decode {
-        let (sums, summary) = set.visit(selection, move || Sums::slow(job.consumer_ns))?;
-        (Some(sums.iter().fold(Sums::default(), Sums::and)), summary)
+        let (sums, summary) = set.visit(selection, move || Sums::new(job))?;
+        (Some(sums.iter().fold(Sums::new(job), Sums::and)), summary)
     } else {
         (None, set.fetch(selection)?)
     };
@@ -96,10 +143,12 @@ pub(super) fn whole(
     } else {
         let clocks = summary.clocks;
         let stored = clocks.fetch.bytes as f64 / 1e6;
-        if sums.is_some() {
+        if let Some(sums) = &sums {
+            let mean = sums.mean_pa(summary.samples);
+            let mean = mean.map(|mean| format!(", {mean:.2} pA on average")).unwrap_or_default();
             writeln!(
                 out,
-                "{}, {}, {stored:.1} MB stored, {:.1} MB decoded in {seconds:.3} s \
+                "{}, {}{mean}, {stored:.1} MB stored, {:.1} MB decoded in {seconds:.3} s \
                  ({:.0} MB/s decoded)",
                 counted(summary.reads, "read"),
                 counted(summary.samples, "sample"),
@@ -140,6 +189,7 @@ fn report(
         "reads": summary.reads,
         "samples": sums.map(|_| summary.samples),
         "sum": sums.map(|sums| sums.sum),
+        "mean_pa": sums.and_then(|sums| sums.mean_pa(summary.samples)),
         "digest": sums.map(|sums| format!("{:016x}", sums.digest)),
         "threads": job.threads,
         "throttle": job.throttle.map(|limits| limits.to_string()),
@@ -162,7 +212,7 @@ pub(super) fn one_by_one(
 ) -> VerbResult {
     let Selection::Ids(ids) = selection else { return Ok(()) };
     let mut getter = file.getter()?;
-    let mut sums = Sums::slow(job.consumer_ns);
+    let mut sums = Sums::new(job);
     let mut samples = 0_u64;
     let mut latencies = Vec::with_capacity(ids.len());
     let mut needed = 0;
@@ -203,6 +253,7 @@ pub(super) fn one_by_one(
         "requests": ids.len(),
         "dependent_requests": ids.len() as u64 + file.header_requests(),
         "sum": job.decode.then_some(sums.sum),
+        "mean_pa": sums.mean_pa(samples),
         "digest": job.decode.then(|| format!("{:016x}", sums.digest)),
         "threads": 1,
         "throttle": job.throttle.map(|limits| limits.to_string()),

@@ -9,6 +9,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int16Type};
 use arrow_ipc::reader::FileReader;
 use flate2::{Compression, GzBuilder};
+use serde_json::{Value, json};
 
 use crate::common::Folder;
 
@@ -169,7 +170,7 @@ fn a_read_in_two_files_is_an_error_in_every_format() {
 fn every_verb_writes_every_format() {
     let folder = runs();
     let all = digests(&folder, "in");
-    let of = |line: &serde_json::Value| line["output"].as_str().unwrap().to_owned();
+    let of = |line: &Value| line["output"].as_str().unwrap().to_owned();
     for format in FORMATS {
         let to = |name: &str| format!("{name}.{format}");
         let (merged, filtered) = (to("merged"), to("filtered"));
@@ -187,7 +188,7 @@ fn every_verb_writes_every_format() {
             "64MiB",
         ]);
         assert!(told.status.success(), "{format}: {told:?}");
-        let line: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+        let line: Value = serde_json::from_slice(&told.stdout).unwrap();
         assert_eq!((of(&line), &line["verified"]), (merged.clone(), &true.into()));
         let samples: u64 =
             all.iter().map(|row| row.split('\t').nth(1).unwrap().parse::<u64>().unwrap()).sum();
@@ -575,7 +576,7 @@ fn picoampere_are_the_samples_calibrated() {
                 .as_primitive::<Int16Type>()
                 .values()
                 .iter()
-                .map(|&s| ((f64::from(s) + offset) * range / digitisation) as f32);
+                .map(|&s| ((f64::from(s) + offset) * (range / digitisation)) as f32);
             rows.insert(
                 batch.column(0).as_string::<i32>().value(row).to_owned(),
                 pa.collect::<Vec<f32>>(),
@@ -601,7 +602,23 @@ fn picoampere_are_the_samples_calibrated() {
         rows.values().flatten().all(|pa| pa.abs() < 2000.0)
             && rows.values().flatten().any(|pa| pa.fract() != 0.0)
     );
-    folder.fails(2, &["read", "a.blow5", "--pa"]);
+    // Without an output they are summed, by all threads.
+    let (sum, count) = rows
+        .values()
+        .flatten()
+        .fold((0.0, 0), |(sum, count), &pa| (sum + f64::from(pa), count + 1));
+    let mean = sum / f64::from(count);
+    for threads in ["1", "4"] {
+        let report = folder.ok(&["read", "a.blow5", "--pa", "--json", "--threads", threads]);
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let found = report["mean_pa"].as_f64().unwrap();
+        assert!((found - mean).abs() < 1e-6, "{found} for {mean}");
+        assert_eq!((&report["samples"], &report["sum"]), (&json!(count), &json!(count)));
+    }
+    let said = folder.ok(&["read", "a.blow5", "--pa"]);
+    assert!(said.contains(&format!(", {mean:.2} pA on average,")), "{said}");
+    assert!(!folder.ok(&["read", "a.blow5"]).contains("pA"));
+    folder.fails(2, &["read", "a.blow5", "--pa", "--digest"]);
 }
 
 #[test]
@@ -664,9 +681,9 @@ fn a_bad_file_does_not_hide_the_others_of_a_folder() {
     let told = String::from_utf8(said.stderr).unwrap();
     assert_eq!(said.status.code(), Some(1), "{told}");
     assert!(told.contains("in/b.blow5: after") && told.contains("in/d.pod5: "), "{told}");
-    let mut found: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
-    assert_eq!(found["left_out"], serde_json::json!(["in/b.blow5", "in/d.pod5"]));
-    found["left_out"] = serde_json::json!([]);
+    let mut found: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!(found["left_out"], json!(["in/b.blow5", "in/d.pod5"]));
+    found["left_out"] = json!([]);
     assert_eq!(found, good[0]);
     let said = folder.run(&["info", "in"]);
     let words = String::from_utf8(said.stdout).unwrap();

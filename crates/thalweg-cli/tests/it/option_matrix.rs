@@ -42,6 +42,8 @@ const OPTIONS: [(&str, &[(&str, &str)]); 40] = [
     ("--ids ids", &[("read", "BP"), ("scan", "BP"), ("filter", "BP"), ("convert", "BP")]),
     ("--ids ids --one-by-one --json", &[("read", "BP")]),
     ("--pa --force --out x.csv", &[("read", "BP")]),
+    ("--pa", &[("read", "BP")]),
+    ("--metadata", &[("read", "BP")]),
     ("--no-decode", &[("read", "BP")]),
     ("--consumer-ns 1", &[("read", "BP")]),
     ("--digest", &[("read", "BPAF")]),
@@ -163,7 +165,7 @@ fn options_that_do_not_go_together_are_refused() {
     folder.synth("b.blow5", "60k");
     let mut cases = vec![
         "read b.blow5 --force",
-        "read b.blow5 --pa",
+        "read b.blow5 --pa --digest",
         "read b.blow5 --one-by-one --json",
         "read b.blow5 --price-gb 1",
         "read b.blow5 --bank x",
