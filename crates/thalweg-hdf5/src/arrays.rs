@@ -3,6 +3,7 @@
 //! [`metadata`](crate::metadata) finds the datasets of a file and the offsets of their bytes. The
 //! engine fetches the bytes in the order of the file, and all threads decode them.
 
+mod at_hand;
 mod cast;
 mod check;
 mod explain;

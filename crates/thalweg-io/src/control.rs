@@ -173,7 +173,8 @@ impl Control {
         self.0.fetched.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn add_fetched(&self, bytes: u64) {
+    /// Adds bytes that were fetched without a run.
+    pub fn add_fetched(&self, bytes: u64) {
         self.0.fetched.fetch_add(bytes, Ordering::Relaxed);
     }
 }

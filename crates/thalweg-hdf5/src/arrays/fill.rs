@@ -154,6 +154,7 @@ impl ArrayFile {
             }
         }
         summary.stored = window.stored();
+        summary.clocks = self.fill_at_hand(&mut window)?;
         if window.entries.is_empty() {
             window.check_filled()?;
             return Ok(summary);
@@ -161,7 +162,7 @@ impl ArrayFile {
         let shape = self.shape(&window, &model, Delivery::Worker);
         let windows = Arc::new(Windows::of(window));
         let run = self.start(&windows, model, shape)?;
-        summary.clocks = run.finish()?.clocks;
+        summary.clocks = summary.clocks.then(run.finish()?.clocks);
         if let Some((_, window)) = windows.head()? {
             window.check_filled()?;
         }

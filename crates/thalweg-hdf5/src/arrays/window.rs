@@ -117,6 +117,37 @@ impl Window {
         });
     }
 
+    /// The target of an entry.
+    pub(super) fn target(&self, entry: usize) -> &WindowTarget {
+        &self.targets[self.entries[entry].0 as usize]
+    }
+
+    /// Fills an entry whose stored bytes are values that stay together, by `read`, which returns
+    /// whether it could. `None` if the entry has to be decoded or divided.
+    pub(super) fn read_into(
+        &self,
+        entry: usize,
+        read: impl FnOnce(&mut [u8]) -> bool,
+    ) -> Option<bool> {
+        let target = self.target(entry);
+        let (_, entry) = &self.entries[entry];
+        let Range { start, end } = target.grid.whole(entry)?;
+        let stored = entry.stored.end - entry.stored.start;
+        if !target.grid.is_plain() || stored != (end - start) as u64 {
+            return None;
+        }
+        let buffer = target.buffer()?;
+        // SAFETY: entries of a window have no element in common, and each is given to one worker.
+        #[allow(unsafe_code)]
+        let out = unsafe { buffer.part(start, end - start) };
+        let is_read = read(out);
+        if is_read {
+            target.subject.array.dtype.to_little_endian(out);
+            target.tally.add(out.len() as u64 / target.grid.element());
+        }
+        Some(is_read)
+    }
+
     /// Checks that every target got all the values that it is owed. Without this check, a defect of
     /// the planner or the engine would leave values out silently.
     pub(super) fn check_filled(&self) -> Result<()> {
@@ -373,7 +404,7 @@ pub(super) fn ordinal(window: usize, entry: u64) -> u64 {
 /// The decoder of a run: it fills windows from fetched bytes.
 pub(super) struct Filler {
     pub(super) windows: Arc<Windows>,
-    /// A tile of at most this many decoded bytes is accepted whatever its stored size is.
+    /// That of [`WorkerState::fill`].
     pub(super) limit: usize,
 }
 
@@ -385,22 +416,24 @@ pub(super) struct WorkerState {
     window: Option<(usize, Arc<Window>)>,
 }
 
-impl Filler {
-    fn fill(
-        &self,
-        worker: &mut WorkerState,
+impl WorkerState {
+    /// Fills an entry of a window from its stored bytes. `buffer` is the memory of its target. A
+    /// tile of at most `limit` decoded bytes is accepted whatever its stored size is.
+    pub(super) fn fill(
+        &mut self,
         window: &Window,
         entry: usize,
         extent: &Extent<'_>,
+        buffer: &SharedBuffer,
+        limit: usize,
     ) -> Result<()> {
-        let (number, entry) = &window.entries[entry];
-        let target = &window.targets[*number as usize];
+        let target = window.target(entry);
+        let (_, entry) = &window.entries[entry];
         let Subject { file, path, array } = &target.subject;
         let failed = |fault: Fault| {
             fault.in_file(file, extent.offset, format!("chunk {} of {path}", entry.tile))
         };
-        let buffer = self.windows.buffer(target);
-        worker.decoded += extent.bytes.len() as u64;
+        self.decoded += extent.bytes.len() as u64;
         if target.grid.is_plain() {
             // SAFETY: entries of a window have no element in common, and each is given to one
             // worker.
@@ -410,7 +443,7 @@ impl Filler {
             return Ok(());
         }
         let size = target.grid.tile_bytes() as usize;
-        if !is_likely(size as u64, extent.bytes.len() as u64, self.limit as u64) {
+        if !is_likely(size as u64, extent.bytes.len() as u64, limit as u64) {
             let found = format!("a chunk of {size} bytes stored in {}", extent.bytes.len());
             let expected = format!(
                 "at most {LIKELY_RATIO} decoded bytes for each stored byte; if the file is right, \
@@ -422,13 +455,13 @@ impl Filler {
             // SAFETY: as above.
             #[allow(unsafe_code)]
             let out = unsafe { buffer.part(start, end - start) };
-            worker.contexts.fill(&array.pipeline, entry.mask, extent.bytes, out).map_err(failed)?;
+            self.contexts.fill(&array.pipeline, entry.mask, extent.bytes, out).map_err(failed)?;
             array.dtype.to_little_endian(out);
             target.tally.add(out.len() as u64 / target.grid.element());
             return Ok(());
         }
         let needed = target.grid.needed_bytes(entry.tile) as usize;
-        let bytes = worker
+        let bytes = self
             .contexts
             .undo_needed(&array.pipeline, entry.mask, extent.bytes, needed, size)
             .map_err(failed)?;
@@ -473,7 +506,8 @@ impl Decoder for Filler {
                     window
                 }
             };
-            self.fill(worker, &window, entry as usize, &extent)?;
+            let buffer = self.windows.buffer(window.target(entry as usize));
+            worker.fill(&window, entry as usize, &extent, buffer, self.limit)?;
             match batch.last_mut() {
                 Some((known, filled)) if *known == number => *filled += 1,
                 _ => batch.push((number, 1)),

@@ -158,6 +158,10 @@ impl Store for JoinedStore {
         Ok(())
     }
 
+    fn read_at_hand(&self, offset: u64, buf: &mut [u8]) -> bool {
+        offset < FIRST && self.main.read_at_hand(offset, buf)
+    }
+
     /// The bytes of the main store. They stay addressable when pieces are appended, because a run
     /// in progress has views of them.
     fn bytes(&self) -> Option<&[u8]> {

@@ -3,6 +3,7 @@
 use thalweg_io::control::Control;
 use thalweg_io::open::Options;
 use thalweg_io::plan::Budget;
+use thalweg_io::store::Store;
 
 use super::*;
 use crate::libhdf5::{Hdf5Writer, StoredNumber, VectorSpec};
@@ -111,6 +112,74 @@ fn many_small_datasets_have_the_same_values_every_time() {
             assert!(at_once[number] == *values, "turn {turn}: {name}, at once");
         }
     }
+}
+
+/// A store of which only some blocks are at hand.
+#[derive(Debug)]
+struct Partly {
+    inner: Arc<dyn Store>,
+    is_at_hand: fn(u64) -> bool,
+}
+
+impl Store for Partly {
+    fn name(&self) -> &Arc<str> {
+        self.inner.name()
+    }
+
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.inner.read_at(offset, buf)
+    }
+
+    fn read_at_hand(&self, offset: u64, buf: &mut [u8]) -> bool {
+        if (self.is_at_hand)(offset / 512) {
+            return self.inner.read_at(offset, buf).is_ok();
+        }
+        // A read that ends early leaves bytes behind.
+        let half = buf.len() / 2;
+        buf[..half].fill(0x55);
+        false
+    }
+}
+
+#[test]
+fn values_are_the_same_whatever_is_at_hand() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f.h5");
+    let written = write(&path);
+    let at_hand: [fn(u64) -> bool; 6] = [
+        |_| false,
+        |_| true,
+        |block| block < 60,
+        |block| block.is_multiple_of(2),
+        |block| !block.is_multiple_of(7),
+        |block| block % 31 > 15,
+    ];
+    let mut requests = Vec::new();
+    for is_at_hand in at_hand {
+        for threads in 1..5 {
+            let budget = Budget { threads, ..Budget::default() };
+            let mut file =
+                ArrayFile::open(&path, Options { budget, ..Options::default() }).unwrap();
+            let datasets = file.datasets().unwrap();
+            file.store = Arc::new(Partly { inner: file.store.clone(), is_at_hand });
+            let mut found = vec![vec![0xaa; LEN]; datasets.len()];
+            let mut wanted: Vec<ArrayRequest<'_>> = datasets
+                .iter()
+                .zip(&mut found)
+                .map(|(dataset, out)| ArrayRequest { dataset, selection: Selection::All, out })
+                .collect();
+            let summary = file.read(&mut wanted).unwrap();
+            requests.push(summary.clocks.requests);
+            for ((name, values), found) in written.iter().zip(&found) {
+                assert!(found == values, "{name}, {threads} threads");
+            }
+        }
+    }
+    assert!(requests.iter().all(|&requests| requests > 0), "{requests:?}");
 }
 
 /// Windows that are filled under many interleavings of the threads: `make schedules`.

@@ -103,7 +103,6 @@ impl StoredArray {
     fn filled(&self, mut window: Window) -> Vec<u16> {
         let entries = window.entries.clone();
         let windows = Arc::new(Windows::of(Window::new()));
-        let filler = Filler { windows: windows.clone(), limit: 1 << 20 };
         let mut worker = WorkerState::default();
         for (place, (_, entry)) in entries.iter().enumerate().rev() {
             let stored = entry.stored.start as usize..entry.stored.end as usize;
@@ -113,7 +112,8 @@ impl StoredArray {
                 bytes: &self.file[stored],
             };
             assert!(window.check_filled().is_err(), "an entry is missing");
-            filler.fill(&mut worker, &window, place, &extent).unwrap();
+            let buffer = windows.buffer(window.target(place));
+            worker.fill(&window, place, &extent, buffer, 1 << 20).unwrap();
         }
         // Nothing is fetched of an array without elements, or without stored ones.
         window.check_filled().unwrap();
