@@ -110,7 +110,7 @@ build_slow5lib() {
     key=$(extra="$lib_flags $(cat "$out/zstd.key")" key slow5lib peers/slow5lib/*.c peers/common/*.[ch] peers/slow5lib/source.txt)
     up_to_date slow5lib "$key" && return
     # what was built from other inputs must not be measured, should this build fail
-    rm -f "$out"/slow5_{peer,reference}
+    rm -f "$out"/slow5_{peer,tools,reference}
     say "building slow5lib and its programs with $("$cc" --version | head -n 1)"
     local version
     version=$(sed -n 's/^pyslow5==\([0-9.]*\).*/\1/p' peers/slow5lib/source.txt)
@@ -134,6 +134,7 @@ EOF
     local ours=($flags -fopenmp -Wall -Wextra -Wpedantic -Wno-unused-function -Ipeers/common -I"$include" -isystem "$source/include" -isystem "$out/zstd/include")
     local link=("$out/slow5lib/libslow5.a" "$out/zstd/lib/libzstd.a" -lz -lm -lpthread)
     "$cc" "${ours[@]}" peers/slow5lib/slow5_peer.c peers/common/{peer,digest}.c "${link[@]}" -o "$out/slow5_peer"
+    "$cc" "${ours[@]}" peers/slow5lib/slow5_tools.c peers/common/peer.c "${link[@]}" -o "$out/slow5_tools"
     "$cc" "${ours[@]}" peers/slow5lib/slow5_reference.c peers/common/peer.c "${link[@]}" -o "$out/slow5_reference"
     echo "$key" >"$out/slow5lib.key"
 }

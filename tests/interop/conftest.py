@@ -50,6 +50,11 @@ def peer() -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
+def slow5_tools() -> pathlib.Path:
+    return required(REPOSITORY / "target/peers/slow5_tools", "slow5_tools (make peers)")
+
+
+@pytest.fixture(scope="session")
 def pod5_peer() -> pathlib.Path:
     return required(REPOSITORY / "target/peers/pod5_peer", "pod5_peer (make peers)")
 

@@ -273,3 +273,36 @@ def test_the_converters_keep_all_reads(peer, pod5_peer, shared, tmp_path):
     run(*tool("pod5"), "convert", "fast5", shared / name, "--output", packed, "--threads", 2)
     digest = json.loads(run(pod5_peer, "seq", packed).stdout)["digest"]
     assert digest == file_digest(expected_rows(shared, FAST5[name]))
+
+
+def test_the_loops_of_slow5tools_keep_all_reads(slow5_tools, thalweg_binary, shared, tmp_path):
+    def rows(*paths):
+        return run(thalweg_binary, "read", *paths, "--digest", "--index-in", "none").stdout.splitlines()
+
+    def metadata(path):
+        return int(json.loads(run(thalweg_binary, "read", path, "--metadata", "--json").stdout)["digest"], 16)
+
+    names = ["blow5/example3.blow5", "blow5/sequin_rna.blow5"]
+    files = [shared / name for name in names]
+    expected = [expected_rows(shared, name) for name in names]
+    for record, signal in [("none", "none"), ("zlib", "svb-zd"), ("zstd", "ex-zd")]:
+        out = tmp_path / f"{record}.blow5"
+        coding = ("--record", record, "--signal", signal, "--threads", 2, "--batch", 3)
+        run(slow5_tools, "copy", *files, "-o", out, *coding)
+        assert rows(out) == [row for of_file in expected for row in of_file]
+        assert run(thalweg_binary, "check", out, check=False).returncode == 0
+        # The run of each read is part of this digest, so that read groups are right.
+        assert metadata(out) == sum(map(metadata, files)) & ((1 << 64) - 1)
+        parts = tmp_path / f"{record}-parts"
+        parts.mkdir()
+        run(slow5_tools, "split", files[0], "-o", parts, "--reads", 3, *coding)
+        assert [row for part in sorted(parts.iterdir()) for row in rows(part)] == expected[0]
+        assert len(list(parts.iterdir())) == -(-len(expected[0]) // 3)
+    run(slow5_tools, "index", out)
+    made = out.with_name(f"{out.name}.idx")
+    theirs = made.read_bytes()
+    made.unlink()
+    run(thalweg_binary, "index", out)
+    assert made.read_bytes() == theirs
+    for wrong in [("copy", files[0]), ("split", files[0], "-o", tmp_path), ("copy", shared / MALFORMED[0], "-o", tmp_path / "x")]:
+        assert run(slow5_tools, *wrong, check=False).returncode != 0

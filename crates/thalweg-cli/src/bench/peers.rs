@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use thalweg_gauge::suite::Peer;
 
 /// The programs of a peers' folder, by the names that suites use.
-const PROGRAMS: [(&str, &str); 10] = [
+const PROGRAMS: [(&str, &str); 11] = [
     ("slow5lib", "slow5_peer"),
+    ("slow5-tools", "slow5_tools"),
     ("pod5-c", "pod5_peer"),
     ("cat", "cat_peer"),
     ("raw", "raw_peer"),

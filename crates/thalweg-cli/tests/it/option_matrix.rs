@@ -26,7 +26,7 @@ const VERBS: [(&str, &str); 12] = [
 
 /// The options, the verbs that have them, and the kinds for which each verb does something with
 /// them.
-const OPTIONS: [(&str, &[(&str, &str)]); 40] = [
+const OPTIONS: [(&str, &[(&str, &str)]); 42] = [
     ("--select :", &[("read", "A")]),
     ("--ranks 2", &[("read", "A")]),
     ("--slice 0/2", &[("read", "A")]),
