@@ -63,9 +63,12 @@ impl CodingChoice {
         }
     }
 
-    /// Whether signals must be encoded again, even from a file of the same coding.
+    /// Whether reads must be encoded again, even from a file of the same coding.
     pub fn recodes(&self) -> bool {
-        self.signal.is_some() || self.level.is_some() || self.row_samples.is_some()
+        self.record.is_some()
+            || self.signal.is_some()
+            || self.level.is_some()
+            || self.row_samples.is_some()
     }
 
     fn blow5(&self) -> Result<Coding> {

@@ -36,9 +36,9 @@ use thalweg_io::open::Options;
 use thalweg_io::urls;
 use thalweg_io::{Error, Fault, Result};
 
+use crate::format::StoredAs;
 use crate::losses::Losses;
 pub use crate::output::CreateFile;
-use crate::pod5;
 use crate::pod5::SignalDecoder;
 use crate::reads::{Read, ReadFile, ReadSet, Selection};
 use crate::record::{Index, Merged};
@@ -53,9 +53,11 @@ use verify::VerifiedReads;
 pub struct Conversion {
     /// The format and its options.
     pub coding: Coding,
-    /// Whether the signal of POD5 files is copied to POD5 as it is stored, if both files use VBZ or
-    /// both are plain, whatever the level and the length of the rows. This takes a fraction of the
-    /// time, but only verification finds damaged signal.
+    /// Whether what is stored in the same way is copied: the signal of POD5 files to POD5, if both
+    /// files use VBZ or both are plain, whatever the level and the length of the rows; and whole
+    /// records of BLOW5 files to BLOW5 of the same compressions, if their read groups keep their
+    /// numbers and nothing is verified. This takes a fraction of the time, but damaged signal is
+    /// copied, too. Verification finds it.
     pub copy: bool,
     /// Whether to continue if the format cannot hold everything. [`ConvertReport::lost`] lists what
     /// was lost.
@@ -68,15 +70,20 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// A conversion without loss that copies stored signal where possible, and does not verify.
+    /// A conversion without loss that copies where possible, and does not verify.
     pub fn new(coding: Coding) -> Self {
         Self { coding, copy: true, lossy: false, verify: None, takes_first: false }
     }
 
-    /// The coding of the file's stored signal, if the output can copy it.
-    fn copies(&self, file: &ReadFile) -> Option<pod5::RowCoding> {
+    /// How the file stores its reads, if the output can copy them. `same` says whether its records
+    /// are the same in the output.
+    fn copies(&self, file: &ReadFile, same: bool) -> Option<StoredAs> {
         let wanted = self.coding.copies().filter(|_| self.copy)?;
-        file.signal_coding().filter(|stored| *stored == wanted)
+        let may_copy = match wanted {
+            StoredAs::Pod5(_) => true,
+            StoredAs::Blow5(..) => same && self.verify.is_none(),
+        };
+        file.stored_as().filter(|stored| may_copy && *stored == wanted)
     }
 }
 
@@ -276,8 +283,8 @@ struct OutputWriter {
 struct ConvertWorker {
     encoder: Result<ReadEncoder, Fault>,
     aux: Vec<u8>,
-    /// The coding of copied signal; the decoder and the buffer of its verification.
-    copied: Option<pod5::RowCoding>,
+    /// How copied reads are stored; the decoder and the buffer of POD5's verification.
+    copied: Option<StoredAs>,
     decoder: SignalDecoder,
     samples: Vec<i16>,
 }
@@ -294,14 +301,16 @@ fn write_part(
     let source = set.file(file)?;
     let numbers_used: BTreeSet<u32> =
         if to.is_empty() { [0].into() } else { to.iter().copied().collect() };
+    let mut same = true;
     for number in numbers_used {
         if let Some(writer) = writers.get_mut(number as usize) {
             writer.loss_record.leave_out(source.left_out(), source.store().name())?;
         }
+        same &= outputs.get(number as usize).is_none_or(|it| it.headers.keeps_records(file));
     }
     let coding = conversion.coding.clone();
     let outputs = outputs.clone();
-    let copied = conversion.copies(&source);
+    let copied = conversion.copies(&source, same);
     let worker = move || ConvertWorker {
         encoder: coding.encoder(),
         aux: Vec::new(),
@@ -335,7 +344,7 @@ impl ConvertWorker {
         let OutputContext { headers, target, fields } = output;
         let record = headers.record(file, read.header, read.record, &mut self.aux)?;
         let mut samples = read.samples;
-        if let (Some(coding), Some(_)) = (self.copied, fields) {
+        if let (Some(StoredAs::Pod5(coding)), Some(_)) = (self.copied, fields) {
             self.samples.clear();
             for row in read.stored {
                 self.decoder.decode(coding, &row.bytes, row.samples, &mut self.samples)?;

@@ -106,6 +106,15 @@ static FAST5: FormatEntry = FormatEntry {
     open: |store, options| fast5::open(store, options).map(AnyFile::listed),
 };
 
+/// How a file stores what another file can copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StoredAs {
+    /// The rows of each signal.
+    Pod5(pod5::RowCoding),
+    /// Whole records.
+    Blow5(RecordPress, SignalPress),
+}
+
 /// A format to write, with what can be chosen about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Coding {
@@ -161,12 +170,13 @@ impl Coding {
         })
     }
 
-    /// How the stored signal of another file must be coded for [`Target::copy`]. `None` for a
-    /// format that copies no signal.
-    pub(crate) fn copies(&self) -> Option<pod5::RowCoding> {
+    /// How another file must store its reads for [`Target::copy`]. `None` for a format that copies
+    /// nothing.
+    pub(crate) fn copies(&self) -> Option<StoredAs> {
         match self {
-            Self::Pod5(layout) => Some(Pod5Target::stored_coding(layout)),
-            _ => None,
+            Self::Pod5(layout) => Some(StoredAs::Pod5(Pod5Target::stored_coding(layout))),
+            Self::Blow5(record, signal) => Some(StoredAs::Blow5(*record, *signal)),
+            Self::Slow5 | Self::Fast5(_) => None,
         }
     }
 

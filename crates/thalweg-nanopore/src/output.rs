@@ -185,8 +185,8 @@ impl Target {
         self.0.keeps_order()
     }
 
-    /// A read whose signal is taken from another file as it is stored there. Both files must store
-    /// signal in the same coding.
+    /// A read whose signal, or whose whole record, is taken from another file as it is stored
+    /// there. Both files must store reads in the same way.
     ///
     /// # Errors
     /// As for [`ReadEncoder::encode`]; for a format that does not take stored signal.

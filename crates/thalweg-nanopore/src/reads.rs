@@ -49,8 +49,7 @@ use thalweg_io::model::{Origin, StoreModel};
 use thalweg_io::store::Store;
 
 use crate::file::OpenFile;
-use crate::format::AnyFile;
-use crate::format::Format;
+use crate::format::{AnyFile, Format, StoredAs};
 use crate::pod5::{Pod5File, RowCoding};
 use crate::record::{Header, Record, StoredRow};
 use decoder::{Collect, Mapper, ReadDecoder, Visitors};
@@ -162,6 +161,15 @@ impl ReadFile {
     /// How a POD5 file's signal is stored.
     pub fn signal_coding(&self) -> Option<RowCoding> {
         self.reads.pod5().map(Pod5File::signal_coding)
+    }
+
+    /// How the file stores its reads, if another file can copy them.
+    pub(crate) fn stored_as(&self) -> Option<StoredAs> {
+        let header = &self.file.header;
+        match self.format() {
+            Format::Blow5 => Some(StoredAs::Blow5(header.record_press, header.signal_press)),
+            _ => self.signal_coding().map(StoredAs::Pod5),
+        }
     }
 
     /// General properties of a POD5 file.

@@ -10,7 +10,8 @@ use crate::common::Failure;
 /// How reads are stored, for every verb that writes them.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CodingArgs {
-    /// BLOW5: compression of each record: none, zlib or zstd
+    /// BLOW5: compression of each record: none, zlib or zstd. Records of BLOW5 files with zstd and
+    /// svb-zd are copied as they are, unless this option or --signal is given
     #[arg(long, value_name = "NAME")]
     record: Option<RecordPress>,
     /// Compression of each signal. BLOW5: none, svb-zd or ex-zd; POD5: none or vbz; FAST5: none,
@@ -45,7 +46,7 @@ impl CodingArgs {
         self.choice().coding(format).map_err(Failure::of_argument)
     }
 
-    /// Whether signals must be encoded again, even from a file of the same coding.
+    /// Whether reads must be encoded again, even from a file of the same coding.
     pub(crate) fn recodes(&self) -> bool {
         self.choice().recodes()
     }

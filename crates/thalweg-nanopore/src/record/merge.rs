@@ -110,6 +110,15 @@ impl Merged {
         *self.places.get(file)?.groups.get(read_group as usize)?
     }
 
+    /// Whether a record of a file is the same under the merged header: its read group has the same
+    /// number, and its auxiliary fields need no conversion.
+    pub(crate) fn keeps_records(&self, file: usize) -> bool {
+        self.places.get(file).is_some_and(|place| {
+            let mut groups = (0..).zip(&place.groups);
+            place.same && groups.all(|(own, group)| group.is_none_or(|merged| merged == own))
+        })
+    }
+
     /// A merged header with only these read groups, in their order. Attributes that none of them
     /// has are removed.
     #[must_use]

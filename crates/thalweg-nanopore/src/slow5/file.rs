@@ -9,6 +9,7 @@ mod seeker;
 mod verify;
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -135,6 +136,23 @@ impl UnpackReads for Slow5Unpacker {
         let at = |fault: Fault| fault.in_file(name, extent.offset, label(header, extent));
         let (start, stored) = unframe(header, extent, index.as_deref()).map_err(at)?;
         contexts.fields(header, stored).map_err(|fault| at(fault.shifted(start)))
+    }
+
+    /// The only row is the whole frame.
+    fn stored<'a>(
+        &'a mut self,
+        header: &Header,
+        extent: &Extent<'a>,
+        limit: usize,
+        rows: &mut Vec<StoredRow<'a>>,
+    ) -> Result<(Record<'a>, u64)> {
+        let (record, samples) = self.fields(header, extent, limit)?;
+        let row = StoredRow {
+            samples: u32::try_from(samples).unwrap_or(u32::MAX),
+            bytes: Cow::Borrowed(extent.bytes),
+        };
+        rows.push(row);
+        Ok((record, samples))
     }
 
     fn trim(&mut self, keep: usize) {

@@ -8,7 +8,7 @@ use thalweg_io::{Fault, Result};
 use super::{ReadWriter, RecordEncoder};
 use crate::losses::Losses;
 use crate::output::{CreateFile, WriteFile, WriteFormat};
-use crate::record::{Encoding, Header, Index, Record, RecordPress, SignalPress};
+use crate::record::{Encoding, Header, Index, Record, RecordPress, SignalPress, StoredRow};
 
 /// The header as the file has it: with the encoding and compressions of the file.
 #[derive(Debug)]
@@ -46,6 +46,21 @@ impl WriteFormat for Slow5Target {
         let mut frame = Vec::new();
         encoder.record(&self.0, record, samples, &mut frame)?;
         Ok((frame, Losses::default()))
+    }
+
+    /// The only row is the whole frame.
+    fn copy(
+        &self,
+        record: &Record<'_>,
+        rows: &[StoredRow<'_>],
+    ) -> Result<(Vec<u8>, Losses), Fault> {
+        match rows {
+            [frame] => Ok((frame.bytes.to_vec(), Losses::default())),
+            _ => {
+                let found = format!("{} frames of read {}", rows.len(), record.read_id);
+                Err(Fault::new(0, found, "one"))
+            }
+        }
     }
 
     fn create(&self, path: &Path, new: CreateFile) -> Result<ReadWriter> {

@@ -172,6 +172,47 @@ fn many_files_are_merged_into_one() {
 }
 
 /// Writes a file of one read in which `change` has changed the header or the record.
+#[test]
+fn records_of_the_same_compressions_are_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let coding = Coding::Blow5(RecordPress::None, SignalPress::SvbZd);
+    synth(&path("zstd.blow5"), small(5, 6));
+    exactly(&path("zstd.blow5"), &path("a.blow5"), coding.clone());
+    // Keys of four bytes a sample, for which there are not enough bytes: only decoding the signal
+    // finds that.
+    let mut bytes = fs::read(path("a.blow5")).unwrap();
+    let file = ReadFile::open(path("a.blow5"), Options::default()).unwrap();
+    let ids = file.read_ids().unwrap();
+    let at = file.getter().unwrap().fetch(&ids[2]).unwrap() as usize;
+    let signal = at + 8 + 2 + ids[2].len() + 4 + 4 * 8 + 8 + 4;
+    bytes[signal..signal + 64].fill(0xff);
+    drop(file);
+    fs::write(path("a.blow5"), &bytes).unwrap();
+    fs::remove_file(path("a.blow5.idx")).ok();
+    let to = path("to.blow5");
+    let convert_with = |conversion: Conversion| converted(&[&path("a.blow5")], &to, &conversion);
+    convert_with(Conversion::new(coding.clone())).unwrap();
+    assert!(fs::read(&to).unwrap() == bytes);
+    // What is verified, encoded again, or stored in another way is decoded.
+    let verify = Some(Options::default());
+    for conversion in [
+        Conversion { verify, ..Conversion::new(coding.clone()) },
+        Conversion { copy: false, ..Conversion::new(coding.clone()) },
+        Conversion::new(BLOW5),
+    ] {
+        let error = convert_with(conversion).unwrap_err().to_string();
+        assert!(error.contains("a.blow5") && error.contains("record 3"), "{error}");
+    }
+    // So is a record whose read group gets another number.
+    one_read(&path("0.blow5"), |header, _| {
+        header.attributes[0].values = vec![Some("other".to_owned())];
+    });
+    let both = [&*path("0.blow5"), &*path("a.blow5")];
+    let error = converted(&both, &path("both.blow5"), &Conversion::new(coding)).unwrap_err();
+    assert!(error.to_string().contains("record 3"), "{error}");
+}
+
 fn one_read(path: &Path, change: impl Fn(&mut Header, &mut Record<'_>)) {
     let mut header = Header {
         version: Version::V0_2_0,
