@@ -46,7 +46,7 @@ class Batch:
 
     # CPython clears slots in the order of their names. `_columns`, the arrays, goes before `_rows`, so that the run can
     # use their memory again.
-    __slots__ = ("_columns", "_rows", "columns", "path")
+    __slots__ = ("_columns", "_lists", "_rows", "columns", "path")
 
     columns: list[str]
     """The names of the columns."""
@@ -56,6 +56,7 @@ class Batch:
     def __init__(self, batch: _thalweg.Batch, paths: list[Path]) -> None:
         self._rows = batch
         self._columns: dict[str, Any] = {}
+        self._lists: dict[str, list[Any] | None] | None = None
         self.columns = batch.names
         self.path = paths[batch.file]
 
@@ -109,6 +110,24 @@ class Batch:
             return arrays[0][row].item()
         offsets, values = arrays
         return values[offsets[row] : offsets[row + 1]]
+
+    def _attributes(self) -> dict[str, list[Any] | None]:
+        """The auxiliary columns, as lists where a read has a single value: that takes less time than a value at a time."""
+        if self._lists is None:
+            self._lists = {name: self._list(name) for name in self.columns if name not in _OWN}
+        return self._lists
+
+    def _list(self, name: str) -> list[Any] | None:
+        column = self._column(name)
+        if isinstance(column, list):
+            return column
+        *arrays, present = column
+        if len(arrays) > 1:
+            return None
+        values: list[Any] = arrays[0].tolist()
+        if present is None:
+            return values
+        return [value if there else None for value, there in zip(values, present, strict=True)]
 
 
 class Read:
@@ -179,8 +198,9 @@ class Read:
     @property
     def attributes(self) -> dict[str, Any]:
         """The auxiliary fields of the read, such as `channel_number`; None where one is missing."""
-        names = (name for name in self._batch.columns if name not in _OWN)
-        return {name: self._batch._value(name, self._row) for name in names}
+        batch, row = self._batch, self._row
+        columns = batch._attributes().items()
+        return {name: batch._value(name, row) if column is None else column[row] for name, column in columns}
 
     def __repr__(self) -> str:
         # Debuggers show reads of all batches.
