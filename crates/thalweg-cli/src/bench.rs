@@ -164,7 +164,7 @@ pub(crate) fn run(args: &BenchArgs) -> VerbResult {
         let record = outputs.recorded()?;
         commands::check_folder(&record)?;
         let suite = Suite::parse(&record.source, &record.text, &SyntheticFiles)?;
-        let given = GivenFile::of_run(&record)?;
+        let given = shipped::given_in(&record)?;
         let work = work(suite, record, given.as_ref())?;
         outputs.check(args.force, work.files())?;
         if args.dry_run {
@@ -204,7 +204,7 @@ pub(crate) fn run(args: &BenchArgs) -> VerbResult {
         started_unix_s: unix_s(SystemTime::now()),
         comparisons: Vec::new(),
     };
-    let given = GivenFile::of_run(&record)?;
+    let given = shipped::given_in(&record)?;
     let dataset = given.as_ref().and_then(GivenFile::dataset);
     if let Some(dataset) = dataset.filter(|_| record.set.iter().all(|(name, _)| name != DATASET)) {
         record.set.push((DATASET.into(), SettingValue::Text(dataset.to_owned())));

@@ -76,7 +76,7 @@ impl GivenFile {
         Ok(Self { path: path.to_owned(), content })
     }
 
-    /// The file of a run, if its suite is one for files of the user.
+    /// The file of a run, if its suite is a shipped one for files of the user.
     pub(super) fn of_run(record: &SuiteRecord) -> Result<Option<Self>, Failure> {
         let is_suite = |(name, _): &&(&str, &str)| record.source == format!("{name}.toml");
         let file = [OF_READS, OF_ARRAYS].iter().find(is_suite);

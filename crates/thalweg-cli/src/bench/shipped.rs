@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thalweg::store::FileStore;
 use thalweg::{Fault, InFile};
-use thalweg_gauge::suite::{Suite, similar_name};
+use thalweg_gauge::suite::{Suite, SuiteRecord, similar_name};
 
 use super::given::GivenFile;
 use crate::common::{Failure, shown_path};
@@ -31,6 +31,18 @@ pub(super) const SHIPPED: [(&str, &str); 13] = [
 
 /// The most bytes of a suite. The shipped ones have some ten thousand.
 const MOST_BYTES: u64 = 1 << 20;
+
+/// The text of a shipped suite.
+pub(super) fn text_of(suite: &str) -> &'static str {
+    SHIPPED.iter().find(|(name, _)| *name == suite).map_or("", |(_, text)| text)
+}
+
+/// The file of a run, if its suite is one for files of the user. The name of a user's own suite may
+/// be that of a shipped one.
+pub(super) fn given_in(record: &SuiteRecord) -> Result<Option<GivenFile>, Failure> {
+    let is_shipped = SHIPPED.iter().any(|(_, text)| *text == record.text);
+    if is_shipped { GivenFile::of_run(record) } else { Ok(None) }
+}
 
 /// A suite, the folder that its relative paths start from, and the files that the argument gives.
 pub(super) struct NamedSuite {
@@ -66,8 +78,7 @@ pub(super) fn named(what: Option<&str>) -> Result<NamedSuite, Failure> {
     if path.is_file() {
         let (suite, file) = GivenFile::new(path)?.suite();
         let files = BTreeMap::from([(file.to_owned(), path.to_owned())]);
-        let text = SHIPPED.iter().find(|(name, _)| *name == suite).map_or("", |(_, text)| text);
-        return parsed(format!("{suite}.toml"), text, PathBuf::new(), files);
+        return parsed(format!("{suite}.toml"), text_of(suite), PathBuf::new(), files);
     }
     let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
     let near = similar_name(what, names.iter().copied());

@@ -66,6 +66,21 @@ struct RunTallies {
     places: HashMap<(i32, u32), usize>,
 }
 
+/// Letters of a run's id that a title shows, unless several runs have the same.
+const LETTERS: usize = 8;
+
+/// The number of letters by which different ids can be told apart.
+fn distinct<'a>(ids: impl Iterator<Item = &'a str>) -> usize {
+    let mut ids: Vec<&str> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let common = |pair: &[&str]| match pair {
+        [a, b] => a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count(),
+        _ => 0,
+    };
+    ids.windows(2).map(common).max().map_or(LETTERS, |most| LETTERS.max(most + 1))
+}
+
 pub(super) fn panels(set: &ReadSet) -> Result<(String, Vec<Panel>), Failure> {
     let own = set.scan_schema(Strings::Text)?;
     let wanted =
@@ -84,7 +99,8 @@ pub(super) fn panels(set: &ReadSet) -> Result<(String, Vec<Panel>), Failure> {
         runs => {
             let reads: u64 = runs.iter().map(|run| run.reads).sum();
             let title = format!("{} runs, {} reads, {files}", runs.len(), rounded(reads as f64));
-            let of = |run: &mut RunTally| run.panels(&format!("{}: ", run.short_name()));
+            let letters = distinct(runs.iter().filter_map(|run| run.run_id.as_deref()));
+            let of = |run: &mut RunTally| run.panels(&format!("{}: ", run.short_name(letters)));
             (title, runs.iter_mut().flat_map(of).collect())
         }
     })
@@ -154,16 +170,16 @@ impl RunTally {
     /// The sample and the beginning of the run's id.
     fn name(&self) -> String {
         match &self.sample {
-            Some(sample) => format!("{}, {}", escaped(sample), self.short_name()),
-            None => self.short_name(),
+            Some(sample) => format!("{}, {}", escaped(sample), self.short_name(LETTERS)),
+            None => self.short_name(LETTERS),
         }
     }
 
-    /// The beginning of the run's id, which has 40 digits.
-    fn short_name(&self) -> String {
+    /// The first letters of the run's id, which has 40.
+    fn short_name(&self, letters: usize) -> String {
         self.run_id.as_ref().map_or_else(
             || "run without an id".to_owned(),
-            |id| format!("run {}", escaped(&id.chars().take(8).collect::<String>())),
+            |id| format!("run {}", escaped(&id.chars().take(letters).collect::<String>())),
         )
     }
 
@@ -381,6 +397,13 @@ fn bin(length: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_runs_differ() {
+        assert_eq!(distinct(["0123456789", "0123456789"].into_iter()), 8);
+        assert_eq!(distinct(["0123456789a", "0123456789b", "1"].into_iter()), 11);
+        assert_eq!(distinct(["0123456789", "01234567", ""].into_iter()), 9);
+    }
 
     #[test]
     fn times_that_make_no_sense_are_counted_apart() {
