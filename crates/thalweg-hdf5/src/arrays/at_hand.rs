@@ -121,7 +121,7 @@ impl ArrayFile {
             reading.add(begin);
             return Ok(filled);
         }
-        // A chunk may claim any size. The engine has room for those beyond the budget, one at a time.
+        // A chunk may claim any size. The engine takes those beyond the budget one at a time.
         let most = self.options.budget.memory / self.options.budget.threads.max(1);
         let len = (fetch.range.end - fetch.range.start) as usize;
         if len > most || fetch.range.end > self.store.size() {
