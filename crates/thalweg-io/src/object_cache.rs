@@ -18,7 +18,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
-//! let cache = ObjectCache::new(folder.path(), 1 << 30);
+//! let cache = ObjectCache::with(folder.path(), 1 << 30, Some(0), |_| {});
 //! let object = Arc::new(MemoryStore::new("s3://bucket/key", vec![7; 100_000]));
 //! let id = ObjectId::new(object.name(), object.name(), "\"the tag\"", object.size());
 //! let store = CachedStore::new(object, &cache, id);

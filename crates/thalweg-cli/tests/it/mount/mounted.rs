@@ -98,7 +98,7 @@ impl Mounted {
         Self { folder, daemon }
     }
 
-    /// Mounts the bucket. What is staged is in a folder of the test.
+    /// Mounts the bucket. Without `--read-only` this fails where the disc is nearly full.
     pub(super) fn new(server: &dyn Endpoint, args: &[&str]) -> Self {
         Self::in_folder(Folder::new(), server, args)
     }

@@ -84,7 +84,7 @@ fn names_are_found_without_a_list() {
     }
     server.put("/bucket/a/b", bytes(1, 100));
     server.put("/bucket/c", bytes(2, 200));
-    let mounted = Mounted::new(&server, &[]);
+    let mounted = Mounted::writing(&server, &[]);
     assert!(fs::metadata(mounted.path("a")).unwrap().is_dir());
     assert_eq!(fs::read(mounted.path("a/b")).unwrap(), bytes(1, 100));
     assert_eq!(fs::read(mounted.path("c")).unwrap(), bytes(2, 200));
@@ -102,7 +102,7 @@ fn readers_in_any_order_get_the_bytes() {
     for cache in ["off", "1GB,free=0"] {
         let server = ObjectServer::start(objects.into_iter().zip(content.iter().cloned()), bad);
         // Less than all readers want to have ahead.
-        let mounted = Mounted::new(&server, &["--memory", "24MiB", "--cache", cache]);
+        let mounted = Mounted::writing(&server, &["--memory", "24MiB", "--cache", cache]);
         std::thread::scope(|scope| {
             for reader in 0..9u64 {
                 let path = mounted.path(&format!("{}", reader % 3));
@@ -139,7 +139,7 @@ fn a_file_is_one_version_of_an_object() {
     let (old, new) = (bytes(1, 30 * MIB), bytes(2, 30 * MIB));
     let server = ObjectServer::start([("/bucket/a", old.clone())], |_| Answer::Right);
     // Less memory than the file has bytes: not all of it can be fetched ahead.
-    let mounted = Mounted::new(&server, &["--ttl", "0.2", "--memory", "16MiB"]);
+    let mounted = Mounted::writing(&server, &["--ttl", "0.2", "--memory", "16MiB"]);
     let file = File::open(mounted.path("a")).unwrap();
     let mut read = vec![0; MIB];
     file.read_exact_at(&mut read, 0).unwrap();
@@ -168,7 +168,7 @@ fn what_is_complete_in_the_cache_is_not_fetched() {
     }
     let content = bytes(5, 20 * MIB + 5);
     let server = ObjectServer::start([("/bucket/a", content.clone())], |_| Answer::Right);
-    let mounted = Mounted::new(&server, &["--cache", "1GB,free=0"]);
+    let mounted = Mounted::writing(&server, &["--cache", "1GB,free=0"]);
     assert!(fs::read(mounted.path("a")).unwrap() == content);
     let before = server.sent();
     assert!(fs::read(mounted.path("a")).unwrap() == content);
@@ -197,7 +197,7 @@ fn small_files_are_fetched_before_they_are_opened() {
     for at in 0..300 {
         server.put(&format!("/bucket/many/{at:03}"), bytes(at, 20_000));
     }
-    let mounted = Mounted::new(&server, &[]);
+    let mounted = Mounted::writing(&server, &[]);
     let folder = mounted.path("many");
     for (at, name) in names(&folder).iter().enumerate() {
         assert!(fs::read(folder.join(name)).unwrap() == bytes(at as u64, 20_000));
@@ -216,7 +216,8 @@ fn a_daemon_ends_when_it_is_unmounted() {
     let server = ObjectServer::start([("/bucket/a", bytes(1, 100))], |_| Answer::Right);
     let folder = Folder::new();
     fs::create_dir(folder.path("m")).unwrap();
-    let done = Mounted::command(&folder, &server, &["--log", "log"]).output().unwrap();
+    let done =
+        Mounted::command(&folder, &server, &["--read-only", "--log", "log"]).output().unwrap();
     assert!(done.status.success(), "{done:?}");
     assert_eq!(fs::read(folder.path("m/a")).unwrap(), bytes(1, 100));
     server.remove("/bucket/a");
@@ -237,7 +238,7 @@ fn a_signal_unmounts() {
         return;
     }
     let server = ObjectServer::start([("/bucket/a", bytes(1, 100))], |_| Answer::Right);
-    let mut mounted = Mounted::new(&server, &[]);
+    let mut mounted = Mounted::writing(&server, &[]);
     assert_eq!(names(&mounted.path("")), ["a"]);
     mounted.signal();
     let started = Instant::now();
@@ -258,7 +259,9 @@ fn service_managers_are_told() {
     let folder = Folder::new();
     fs::create_dir(folder.path("m")).unwrap();
     let socket = std::os::unix::net::UnixDatagram::bind(folder.path("notify")).unwrap();
-    let mut command = Mounted::command(&folder, &server, &["--foreground"]);
+    // A daemon that has failed tells nothing.
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut command = Mounted::command(&folder, &server, &["--read-only", "--foreground"]);
     let mut daemon = command.env("NOTIFY_SOCKET", folder.path("notify")).spawn().unwrap();
     let told = || {
         let mut text = [0; 100];
