@@ -78,6 +78,13 @@ pub struct Budget {
     pub memory: usize,
 }
 
+impl Budget {
+    /// The threads that there is memory for.
+    pub fn threads_within(self) -> usize {
+        self.threads.clamp(1, (self.memory / THREAD).max(1))
+    }
+}
+
 impl Default for Budget {
     fn default() -> Self {
         Self { threads: crate::engine::default_threads(), memory: DEFAULT_MEMORY }
@@ -106,7 +113,7 @@ const THREAD: usize = 4 << 20;
 /// assert!(shape.buffers * (shape.block + shape.headroom) <= 32 << 20);
 /// ```
 pub fn shape(model: &StoreModel, budget: Budget, delivery: Delivery) -> Shape {
-    let threads = budget.threads.clamp(1, (budget.memory / THREAD).max(1));
+    let threads = budget.threads_within();
     let share = match delivery {
         Delivery::Worker => budget.memory / 4 * 3,
         Delivery::Ordered | Delivery::AsTheyCome => budget.memory / 2,

@@ -20,14 +20,23 @@ const GAP: u64 = 4 << 10;
 /// second cache until they are decoded.
 const BLOCK: u64 = 128 << 10;
 
-/// Bytes for which another thread is started. It takes as long as copying some of them.
+/// Stored bytes for each thread: starting one takes as long as copying part of them.
 const BYTES_A_THREAD: u64 = 256 << 10;
 
-/// What a thread uses again.
+/// Memory that a thread reuses.
 #[derive(Default)]
-struct Hand {
+struct Scratch {
     worker: WorkerState,
     bytes: Vec<u8>,
+}
+
+/// What became of a fetch.
+enum Outcome {
+    Filled,
+    /// Its bytes would have to be waited for.
+    NotAtHand,
+    /// There is no memory for its bytes: the engine reads them.
+    TooLong,
 }
 
 /// Nanoseconds of all threads.
@@ -49,21 +58,26 @@ impl Busy {
 
 impl ArrayFile {
     /// Fills the entries of a window that are at hand, and removes them from it. All its targets
-    /// have memory. Ends at about the first entry that is not at hand.
+    /// have memory. Stops soon after the first entry that is not at hand, and leaves the rest to the
+    /// engine.
     ///
     /// # Errors
     /// The first defect.
     pub(super) fn fill_at_hand(&self, window: &mut Window) -> Result<Clocks> {
         let begin = Instant::now();
+        let threads = usize::try_from(window.stored() / BYTES_A_THREAD).unwrap_or(usize::MAX);
+        let threads = self.options.budget.threads_within().min(1 + threads);
+        // As much for stored bytes as the engine takes.
+        let most = self.options.budget.memory / 4 * 3 / threads;
         let mut wanted = window.wanted(0);
+        wanted.retain(|one| one.range.end <= self.store.size());
         wanted.sort_unstable_by_key(|one| Reverse((one.range.start, one.range.end, one.ordinal)));
         if wanted.last().is_none_or(|first| !self.store.is_at_hand(first.range.start)) {
             return Ok(Clocks::default());
         }
-        let threads = usize::try_from(window.stored() / BYTES_A_THREAD).unwrap_or(usize::MAX);
-        let threads = self.options.budget.threads.min(1 + threads);
-        let fetches = std::iter::from_fn(|| plan::merge(&mut wanted, GAP, BLOCK, usize::MAX));
-        let idle = Mutex::new(Vec::<Hand>::new());
+        let block = BLOCK.min(most as u64);
+        let fetches = std::iter::from_fn(|| plan::merge(&mut wanted, GAP, block, usize::MAX));
+        let idle = Mutex::new(Vec::<Scratch>::new());
         let is_over = AtomicBool::new(false);
         let (reading, decoding) = (Busy::default(), Busy::default());
         let of_window = &*window;
@@ -72,14 +86,20 @@ impl ArrayFile {
             if is_over.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            let mut hand =
+            let mut scratch =
                 idle.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-            let filled = self.fill_fetch(of_window, &fetch, &mut hand, [&reading, &decoding])?;
-            idle.lock().unwrap_or_else(PoisonError::into_inner).push(hand);
-            if !filled {
-                is_over.store(true, Ordering::Relaxed);
+            let clocks = [&reading, &decoding];
+            let outcome = self.fill_fetch(of_window, &fetch, most, &mut scratch, clocks)?;
+            idle.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+            match outcome {
+                Outcome::Filled => {
+                    self.options.control.add_fetched(fetch.range.end - fetch.range.start);
+                    return Ok(Some(fetch));
+                }
+                Outcome::NotAtHand => is_over.store(true, Ordering::Relaxed),
+                Outcome::TooLong => {}
             }
-            Ok(filled.then_some(fetch))
+            Ok(None)
         })?;
         let mut left = vec![true; window.entries.len()];
         let (mut requests, mut fetched, mut decoded) = (0, 0, 0);
@@ -93,45 +113,46 @@ impl ArrayFile {
         }
         let mut left = left.into_iter();
         window.entries.retain(|_| left.next().unwrap_or(true));
-        self.options.control.add_fetched(fetched);
+        let idle = idle.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(Clocks {
             wall: begin.elapsed(),
             fetch: reading.stage(fetched),
             decode: decoding.stage(decoded),
             requests,
+            peak_buffers: idle.iter().map(|scratch| scratch.bytes.len() as u64).sum(),
             ..Clocks::default()
         })
     }
 
-    /// Fills the entries of a fetch. Returns whether its bytes are at hand.
+    /// Fills the entries of a fetch, from at most so many stored bytes.
     fn fill_fetch(
         &self,
         window: &Window,
         fetch: &Fetch,
-        hand: &mut Hand,
+        most: usize,
+        scratch: &mut Scratch,
         [reading, decoding]: [&Busy; 2],
-    ) -> Result<bool> {
+    ) -> Result<Outcome> {
         let begin = Instant::now();
-        let Hand { worker, bytes } = hand;
+        let Scratch { worker, bytes } = scratch;
         if let [one] = &fetch.extents[..]
             && let Some(filled) = window.read_into(one.ordinal as usize, |out| {
                 self.store.read_at_hand(one.range.start, out)
             })
         {
             reading.add(begin);
-            return Ok(filled);
+            return Ok(if filled { Outcome::Filled } else { Outcome::NotAtHand });
         }
-        // A chunk may claim any size. The engine takes those beyond the budget one at a time.
-        let most = self.options.budget.memory / self.options.budget.threads.max(1);
         let len = (fetch.range.end - fetch.range.start) as usize;
-        if len > most || fetch.range.end > self.store.size() {
-            return Ok(false);
+        // A chunk may claim any size.
+        if len > most {
+            return Ok(Outcome::TooLong);
         }
         if bytes.len() < len {
             bytes.resize(len, 0);
         }
         if !self.store.read_at_hand(fetch.range.start, &mut bytes[..len]) {
-            return Ok(false);
+            return Ok(Outcome::NotAtHand);
         }
         let begin = reading.add(begin);
         let limit = self.options.budget.memory;
@@ -146,6 +167,6 @@ impl ArrayFile {
             }
         }
         decoding.add(begin);
-        Ok(true)
+        Ok(Outcome::Filled)
     }
 }

@@ -147,7 +147,11 @@ impl ArrayFile {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         if Vec::<[u8; 64]>::new().try_reserve_exact(count).is_err() {
             let kind = std::io::ErrorKind::OutOfMemory;
-            return Err(Error::io(self.store.name(), "making room for all strings in", kind));
+            return Err(Error::io(
+                self.store.name(),
+                "making room for the selected strings or lists in",
+                kind,
+            ));
         }
         match selection {
             Selection::All => self.strings(dataset),

@@ -404,7 +404,7 @@ pub(super) fn ordinal(window: usize, entry: u64) -> u64 {
 /// The decoder of a run: it fills windows from fetched bytes.
 pub(super) struct Filler {
     pub(super) windows: Arc<Windows>,
-    /// That of [`WorkerState::fill`].
+    /// The `limit` of [`WorkerState::fill`].
     pub(super) limit: usize,
 }
 

@@ -236,8 +236,9 @@ impl Store for FileStore {
     /// may start a read in the background.
     fn read_at_hand(&self, offset: u64, buf: &mut [u8]) -> bool {
         let len = buf.len();
-        let read = preadv2(&self.file, &mut [IoSliceMut::new(buf)], offset, ReadWriteFlags::NOWAIT);
-        self.direct().is_none() && read == Ok(len)
+        self.direct().is_none()
+            && preadv2(&self.file, &mut [IoSliceMut::new(buf)], offset, ReadWriteFlags::NOWAIT)
+                == Ok(len)
     }
 
     fn answer(&self, request: &mut Request) -> Result<()> {
