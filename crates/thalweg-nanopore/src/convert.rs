@@ -94,7 +94,7 @@ pub struct SetPart {
     pub file: usize,
     /// The reads of that file.
     pub selection: Selection,
-    /// The output of each read, by its place in the selection. Reads beyond the end go to the first
+    /// The output of each read, by its place in the selection. If it is empty, all go to the first
     /// output.
     pub to: Vec<u32>,
 }
@@ -319,13 +319,19 @@ fn write_part(
         samples: Vec::new(),
     };
     let encode = move |worker: &mut ConvertWorker, read: &Read<'_>| {
-        let number = to.get(read.ordinal as usize).map_or(0, |&to| to as usize);
-        let output = outputs.get(number)?;
-        Some((number, worker.encode(read, output, file)))
+        let number = if to.is_empty() { Some(&0) } else { to.get(read.ordinal as usize) };
+        let number = number.map_or(usize::MAX, |&to| to as usize);
+        match outputs.get(number) {
+            Some(output) => (number, worker.encode(read, output, file)),
+            None => {
+                let found = format!("read {} of the selection without one", read.ordinal + 1);
+                (0, Err(Fault::new(0, found, "an output for each read")))
+            }
+        }
     };
     let rows = source.map_as(copied.is_some(), &selection, worker, encode)?;
     for row in rows {
-        let Some((number, encoded)) = row? else { continue };
+        let (number, encoded) = row?;
         if let Some(writer) = writers.get_mut(number) {
             writer.push(encoded, file, set)?;
         }
