@@ -127,7 +127,7 @@ impl ReadSet {
     }
 
     /// The selected reads as batches of all columns or some, and of at most `size` rows. Without
-    /// `signal`, the number of samples is in its place; with `picoampere`, these are.
+    /// `signal`, the number of samples is in its place; with `picoampere`, the column `signal_pa`.
     #[pyo3(signature = (
         ids=None, *, signal=true, picoampere=false, in_order=true, columns=None, size=None
     ))]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Calibration(NamedTuple):
-    """From samples to picoampere: (sample + offset) * range / digitisation (SLOW5 specification)."""
+    """From samples to picoampere: (sample + offset) * (range / digitisation) (SLOW5 specification)."""
 
     digitisation: float
     offset: float
@@ -111,10 +111,15 @@ class Batch:
         offsets, values = arrays
         return values[offsets[row] : offsets[row + 1]]
 
+    def _is_picoampere(self) -> bool:
+        """Whether the column `signal_pa` is the signal. If not, it is an auxiliary field of that name."""
+        return "signal_pa" in self.columns and "signal" not in self.columns and "samples" not in self.columns
+
     def _attributes(self) -> dict[str, list[Any] | None]:
         """The auxiliary columns, as lists where a read has a single value: that takes less time than a value at a time."""
         if self._lists is None:
-            self._lists = {name: self._list(name) for name in self.columns if name not in _OWN}
+            own = _OWN if self._is_picoampere() else _OWN - {"signal_pa"}
+            self._lists = {name: self._list(name) for name in self.columns if name not in own}
         return self._lists
 
     def _list(self, name: str) -> list[Any] | None:
@@ -155,9 +160,9 @@ class Read:
     def signal_pa(self) -> NDArray[np.float32]:
         """The samples in picoampere. Each is calculated in 64 bits, and rounded to 32 at the end.
 
-        The array is your own, but for batches with a column `signal_pa`: of these it is a view, which cannot be written to.
+        The array is your own. From a batch with the column `signal_pa` it is a view, which cannot be written to.
         """
-        if "signal_pa" in self._batch.columns:
+        if self._batch._is_picoampere():
             value: NDArray[np.float32] = self._batch._value("signal_pa", self._row)
             return value
         self._batch._needs("signal", *Calibration._fields)
@@ -166,9 +171,10 @@ class Read:
     @property
     def samples(self) -> int:
         """The number of samples."""
-        for name in ("signal", "signal_pa"):
-            if name in self._batch.columns:
-                return len(self._batch._value(name, self._row))
+        if "signal" in self._batch.columns:
+            return len(self._batch._value("signal", self._row))
+        if self._batch._is_picoampere():
+            return len(self._batch._value("signal_pa", self._row))
         value: int = self._batch._value("samples", self._row)
         return value
 
