@@ -92,6 +92,10 @@ static slow5_file_t *open_file(const char *path) {
     if (file == NULL) {
         die("%s: slow5lib cannot open it (error %d)", path, slow5_errno);
     }
+    /* Enough for what is measured. */
+    if (file->header->num_read_groups != 1) {
+        die("%s: found %u read groups, expected one", path, (unsigned)file->header->num_read_groups);
+    }
     return file;
 }
 
@@ -101,12 +105,26 @@ static void check(int ok, const char *path, const char *what) {
     }
 }
 
-/* Makes the read group of `from` one of `header`, and returns its number: that of a group with the same run_id, or a new
- * one. slow5tools merges by run_id, too. Files of one group are enough here. */
-static uint32_t add_group(slow5_hdr_t *header, slow5_hdr_t *from, const char *path) {
-    if (from->num_read_groups != 1) {
-        die("%s: found %u read groups, expected one", path, (unsigned)from->num_read_groups);
+/* Records of all inputs are written with the auxiliary fields of the first one. */
+static void check_fields(slow5_hdr_t *first, slow5_hdr_t *other, const char *path) {
+    slow5_aux_meta_t *a = first->aux_meta, *b = other->aux_meta;
+    int same = (a == NULL) == (b == NULL) && (a == NULL || a->num == b->num);
+    for (uint32_t i = 0; same && a != NULL && i < a->num; i++) {
+        int is_enum = a->types[i] == SLOW5_ENUM || a->types[i] == SLOW5_ENUM_ARRAY;
+        same = strcmp(a->attrs[i], b->attrs[i]) == 0 && a->types[i] == b->types[i];
+        same = same && (!is_enum || a->enum_num_labels[i] == b->enum_num_labels[i]);
+        for (int label = 0; same && is_enum && label < a->enum_num_labels[i]; label++) {
+            same = strcmp(a->enum_labels[i][label], b->enum_labels[i][label]) == 0;
+        }
     }
+    if (!same) {
+        die("%s: found other auxiliary fields than in the first file, expected the same", path);
+    }
+}
+
+/* Makes the read group of `from` one of `header`, and returns its number: that of a group with the same run_id, or a new
+ * one. slow5tools merges by run_id, too. */
+static uint32_t add_group(slow5_hdr_t *header, slow5_hdr_t *from, const char *path) {
     const char *run = slow5_hdr_get("run_id", 0, from);
     for (uint32_t group = 0; group < header->num_read_groups; group++) {
         const char *known = slow5_hdr_get("run_id", group, header);
@@ -203,6 +221,7 @@ static void run_copy(const struct job *job) {
     uint32_t *groups = checked_calloc((size_t)job->inputs, sizeof *groups);
     for (int i = 0; i < job->inputs; i++) {
         files[i] = open_file(job->in[i]);
+        check_fields(files[0]->header, files[i]->header, job->in[i]);
         groups[i] = i == 0 ? 0 : add_group(files[0]->header, files[i]->header, job->in[i]);
     }
     FILE *out = begin(job->out, files[0]->header, job);
