@@ -66,7 +66,7 @@ typedef struct {
     uint64_t memory;
 } thw_options;
 
-/* One read. Picoampere = (sample + offset) * range / digitisation. */
+/* One read. Picoampere = (sample + offset) * (range / digitisation). */
 typedef struct {
     /* Ends with a zero byte. */
     const char *id;

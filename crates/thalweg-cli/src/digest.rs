@@ -28,8 +28,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// What the published comparison of SLOW5 and POD5 takes from a read besides its samples and
 /// calibration, each after a tab: channel, number, mux, start, run, experiment, flow cell and
-/// position.
-/// What is missing, empty or damaged is a dot.
+/// position. What is missing, empty or damaged is a dot.
 pub(crate) fn metadata(read: &Read<'_>) -> String {
     const FIELDS: [&str; 4] = ["channel_number", "read_number", "start_mux", "start_time"];
     const ATTRIBUTES: [&str; 4] =

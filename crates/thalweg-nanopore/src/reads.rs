@@ -82,7 +82,7 @@ pub struct Read<'a> {
     pub offset: u64,
     /// The fields.
     pub record: &'a Record<'a>,
-    /// The raw samples: picoampere = (sample + offset) · range / digitisation. Empty if samples
+    /// The raw samples: picoampere = (sample + offset) · (range / digitisation). Empty if samples
     /// were not requested.
     pub samples: &'a [i16],
     /// The stored rows of a POD5 file's signal, if these were requested in place of samples;

@@ -11,7 +11,8 @@ use crate::common::Failure;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CodingArgs {
     /// BLOW5: compression of each record: none, zlib or zstd. Records of BLOW5 files with zstd and
-    /// svb-zd are copied as they are, unless this option or --signal is given
+    /// svb-zd are copied as they are, damaged signal too, unless this option, --signal or --verify
+    /// is given
     #[arg(long, value_name = "NAME")]
     record: Option<RecordPress>,
     /// Compression of each signal. BLOW5: none, svb-zd or ex-zd; POD5: none or vbz; FAST5: none,

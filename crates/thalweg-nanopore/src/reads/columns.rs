@@ -203,15 +203,16 @@ impl ReadFile {
         };
         let limit =
             plan::batch_bytes(&self.shape(delivery), self.file.options.budget).min(MOST_BYTES);
-        // Rows of a list are copied into its order. Then picoampere are calculated, so that half as
-        // many bytes wait and are read.
-        let listed = delivery == Delivery::Ordered && matches!(selection, Selection::Ids(_));
-        let decoded = if listed { Arc::new(table.with_samples()) } else { table.clone() };
+        // Rows of a list wait for their turn as samples, which take half of the memory.
+        let converts = delivery == Delivery::Ordered
+            && matches!(selection, Selection::Ids(_))
+            && table.signal == Signal::Picoampere;
+        let decoded = if converts { Arc::new(table.with_samples()) } else { table.clone() };
         let fit = Fit::new(decoded, self.header());
         let tabulate = Tabulate { name: self.file.name().clone(), fit, limit };
         let run = self.run(selection, tabulate, delivery)?;
         // A POD5 file may hold signal in another order than its table.
-        let reorder = (delivery == Delivery::Ordered).then_some((limit, listed));
+        let reorder = (delivery == Delivery::Ordered).then_some((limit, converts));
         Ok(Batches::new(run, table.clone(), file, reorder))
     }
 }

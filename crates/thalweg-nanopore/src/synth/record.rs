@@ -18,7 +18,7 @@ pub struct SynthRead {
     pub read_group: u32,
     /// Number of values of the digitiser.
     pub digitisation: f64,
-    /// Picoampere = (sample + offset) * range / digitisation.
+    /// Picoampere = (sample + offset) * (range / digitisation).
     pub offset: f64,
     /// See `offset`.
     pub range: f64,

@@ -171,7 +171,6 @@ fn many_files_are_merged_into_one() {
     assert_eq!((header.read_groups, seen(&at("ae.blow5")).len()), (1, 8));
 }
 
-/// Writes a file of one read in which `change` has changed the header or the record.
 #[test]
 fn records_of_the_same_compressions_are_copied() {
     let folder = tempfile::tempdir().unwrap();
@@ -213,6 +212,7 @@ fn records_of_the_same_compressions_are_copied() {
     assert!(error.to_string().contains("record 3"), "{error}");
 }
 
+/// Writes a file of one read in which `change` has changed the header or the record.
 fn one_read(path: &Path, change: impl Fn(&mut Header, &mut Record<'_>)) {
     let mut header = Header {
         version: Version::V0_2_0,

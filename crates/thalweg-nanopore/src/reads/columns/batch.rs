@@ -8,7 +8,6 @@ use arrow_schema::{Schema, SchemaRef};
 use thalweg_io::Result;
 use thalweg_io::engine::{Clocks, Recycler, Run};
 
-use super::Signal;
 use super::reorder::{Pool, Reorder};
 use super::rows::{Rows, Tabulate};
 use super::table::Table;
@@ -98,7 +97,7 @@ pub struct Batches {
 
 impl Batches {
     /// If `reorder` is given, rows are put into the order of the selection, in batches of this many
-    /// bytes; if it is of a list, each row is copied.
+    /// bytes, and converted to picoampere if it says so.
     pub(super) fn new(
         run: Run<ReadDecoder<Tabulate>>,
         table: Arc<Table>,
@@ -106,10 +105,8 @@ impl Batches {
         reorder: Option<(usize, bool)>,
     ) -> Self {
         let recycler = run.recycler();
-        let reorder = reorder.map(|(limit, listed)| {
-            let converts = listed && table.signal == Signal::Picoampere;
-            Reorder::new(recycler.clone(), limit, converts)
-        });
+        let reorder =
+            reorder.map(|(limit, converts)| Reorder::new(recycler.clone(), limit, converts));
         Self { run, recycler, table, file, reorder, over: false }
     }
 
