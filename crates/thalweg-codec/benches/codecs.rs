@@ -3,6 +3,7 @@
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
+use thalweg_codec::picoampere::Calibration;
 use thalweg_codec::{Kernel, deflate, ex_zd, svb, svb16, zstd};
 
 fn main() {
@@ -47,6 +48,18 @@ fn decode(bencher: Bencher<'_, '_>, coded: &[u8], decode: impl Fn(&[u8], &mut Ve
         check.clear();
         decode(black_box(coded), &mut check);
         black_box(&mut check);
+    });
+}
+
+#[divan::bench(args = Kernel::available())]
+fn picoampere(bencher: Bencher<'_, '_>, kernel: Kernel) {
+    let samples = signal();
+    let mut values = Vec::new();
+    let calibration = Calibration::new(10.0, 1467.61, 8192.0);
+    bencher.counter(BytesCount::new(2 * SAMPLES)).bench_local(|| {
+        values.clear();
+        calibration.convert_with(kernel, black_box(&samples), &mut values);
+        black_box(&mut values);
     });
 }
 

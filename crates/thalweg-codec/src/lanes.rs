@@ -17,6 +17,7 @@
 use std::mem::MaybeUninit;
 
 use crate::kernel::Kernel;
+use crate::picoampere::Calibration;
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -232,6 +233,12 @@ unsafe fn pack<L: Lanes, const CODE_BITS: usize>(
     at
 }
 
+/// Appends samples in picoampere. The compiler makes vectors of it.
+#[inline(always)]
+fn picoampere(calibration: Calibration, samples: &[i16], out: &mut Vec<f32>) {
+    out.extend(samples.iter().map(|&sample| calibration.of(sample)));
+}
+
 /// The drivers above, compiled for one instruction set.
 macro_rules! compile {
     ($module:ident, $lanes:ty, $features:literal) => {
@@ -273,6 +280,11 @@ macro_rules! compile {
             }
 
             #[target_feature(enable = $features)]
+            pub(super) fn picoampere(c: Calibration, s: &[i16], out: &mut Vec<f32>) {
+                super::picoampere(c, s, out);
+            }
+
+            #[target_feature(enable = $features)]
             pub(super) fn pack16(
                 s: &[i16],
                 k: &mut [MaybeUninit<u8>],
@@ -306,30 +318,35 @@ compile!(avx512, x86::Avx512, "avx512bw,avx512vl,avx512vbmi2,bmi2,popcnt");
 #[cfg(target_arch = "aarch64")]
 compile!(with_neon, neon::Neon, "neon");
 
-/// Runs the driver of a kernel. The scalar kernel does nothing here.
+/// Runs the driver of a kernel, or `$scalar`.
 macro_rules! run {
-    ($kernel:expr, $driver:ident($($argument:expr),*), $from:expr) => {{
+    ($kernel:expr, $driver:ident($($argument:expr),*), $scalar:expr) => {{
         debug_assert!($kernel.is_available());
         match $kernel {
-            Kernel::Scalar => $from,
+            Kernel::Scalar => $scalar,
             // SAFETY: `Kernel::available` names a kernel only if the processor has its
             // instructions.
             #[cfg(target_arch = "x86_64")]
-            Kernel::Ssse3 => unsafe { ssse3::$driver($($argument,)* $from) },
+            Kernel::Ssse3 => unsafe { ssse3::$driver($($argument),*) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx2 => unsafe { avx2::$driver($($argument,)* $from) },
+            Kernel::Avx2 => unsafe { avx2::$driver($($argument),*) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx512 => unsafe { avx512::$driver($($argument,)* $from) },
+            Kernel::Avx512 => unsafe { avx512::$driver($($argument),*) },
             // SAFETY: as above.
             #[cfg(target_arch = "aarch64")]
-            Kernel::Neon => unsafe { with_neon::$driver($($argument,)* $from) },
+            Kernel::Neon => unsafe { with_neon::$driver($($argument),*) },
         }
     }};
 }
 
 impl Kernel {
+    /// Appends samples in picoampere.
+    pub(crate) fn picoampere(self, of: Calibration, samples: &[i16], out: &mut Vec<f32>) {
+        run!(self, picoampere(of, samples, out), picoampere(of, samples, out));
+    }
+
     /// Decodes blocks of StreamVByte-1234 zigzag differences from `from` on, up to the first block
     /// that has a value above two bytes or lies too close to the end. All samples up to the
     /// returned progress are initialised.
@@ -340,7 +357,7 @@ impl Kernel {
         out: &mut [MaybeUninit<i16>],
         from: Progress,
     ) -> Progress {
-        run!(self, decode_svb_zd(keys, data, out), from)
+        run!(self, decode_svb_zd(keys, data, out, from), from)
     }
 
     /// Decodes blocks of StreamVByte16 zigzag differences; see [`Kernel::decode_svb_zd`].
@@ -351,7 +368,7 @@ impl Kernel {
         out: &mut [MaybeUninit<i16>],
         from: Progress,
     ) -> Progress {
-        run!(self, decode_svb16(keys, data, out), from)
+        run!(self, decode_svb16(keys, data, out, from), from)
     }
 
     /// Decodes blocks of bytes with exceptions into `out`. Sample `32 * b + i` is the next of
@@ -365,7 +382,7 @@ impl Kernel {
         out: &mut [MaybeUninit<i16>],
         from: Progress,
     ) -> Progress {
-        run!(self, decode_ex_zd(flags, words, data, out), from)
+        run!(self, decode_ex_zd(flags, words, data, out, from), from)
     }
 
     /// Encodes blocks of samples as StreamVByte16 zigzag differences, from the second block on:
@@ -378,7 +395,7 @@ impl Kernel {
         data: &mut [MaybeUninit<u8>],
         from: Progress,
     ) -> Progress {
-        run!(self, pack16(samples, keys, data), from)
+        run!(self, pack16(samples, keys, data, from), from)
     }
 
     /// Encodes blocks of samples as StreamVByte-1234 zigzag differences, as [`Kernel::pack16`]
@@ -390,6 +407,6 @@ impl Kernel {
         data: &mut [MaybeUninit<u8>],
         from: Progress,
     ) -> Progress {
-        run!(self, pack_zd(samples, keys, data), from)
+        run!(self, pack_zd(samples, keys, data, from), from)
     }
 }

@@ -39,6 +39,7 @@ mod lanes;
 pub mod lz4;
 pub mod lzf;
 pub mod nbit;
+pub mod picoampere;
 pub mod scale_offset;
 pub mod shuffle;
 pub mod splitmix;

@@ -67,6 +67,7 @@ pub use picoampere::{PICOAMPERE_COLUMN, picoampere_of};
 pub use read_set::{Located, ReadSet};
 pub use scan::{FILE_COLUMN, Scan, ScanOptions};
 pub use summary::{LengthStats, Lengths, RUN_ATTRIBUTES, RunPart, RunSummary};
+pub use thalweg_codec::picoampere::Calibration;
 pub use thalweg_io::cells::TYPE_KEY;
 pub use thalweg_io::open::{Options, StoreKind};
 pub use thalweg_io::sidecar::{

@@ -19,7 +19,8 @@ pub(super) fn panels(
         let rate = if rate.is_finite() && rate > 0.0 { Some(rate) } else { None };
         let seconds = |at: usize| at as f64 / rate.unwrap_or(1.0);
         let values = if pa {
-            thinned(read.picoampere(), points)
+            let calibration = read.calibration();
+            thinned(read.samples.iter().map(|&sample| calibration.of(sample)), points)
         } else {
             thinned(read.samples.iter().map(|&sample| f32::from(sample)), points)
         };

@@ -73,7 +73,7 @@ struct Picoampere {
 impl Picoampere {
     fn add(&mut self, read: &Read<'_>) {
         self.values.clear();
-        self.values.extend(read.picoampere());
+        read.calibration().convert(read.samples, &mut self.values);
         // Independent sums, so that the compiler can vectorise them.
         let mut sums = [0.0; 8];
         let (blocks, rest) = self.values.as_chunks::<8>();

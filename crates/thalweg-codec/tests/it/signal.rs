@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use thalweg_codec::Fault;
+use thalweg_codec::picoampere::Calibration;
 use thalweg_codec::{Kernel, ex_zd, svb, svb16};
 
 type Decoded = Result<Vec<i16>, Fault>;
@@ -408,4 +409,45 @@ fn ex_zd_without_samples_has_no_first_sample() {
     coded[1] = 0;
     assert!(ex_zd::samples(&coded).is_err());
     assert!(ex_zd::decode(&coded, &mut Vec::new()).is_err());
+}
+
+mod picoampere {
+    use super::*;
+
+    /// The bits of all samples, by every kernel behind a value that is there.
+    fn check(samples: &[i16], offset: f64, range: f64, digitisation: f64) {
+        let scale = range / digitisation;
+        let expected: Vec<u32> = samples
+            .iter()
+            .map(|&sample| (((f64::from(sample) + offset) * scale) as f32).to_bits())
+            .collect();
+        for kernel in Kernel::available() {
+            let mut out = vec![7.0];
+            let calibration = Calibration::new(offset, range, digitisation);
+            calibration.convert_with(kernel, samples, &mut out);
+            assert_eq!(out[0], 7.0, "{kernel:?} overwrites");
+            let is_same = |(value, &bits): (&f32, &u32)| {
+                value.to_bits() == bits || value.is_nan() && f32::from_bits(bits).is_nan()
+            };
+            assert_eq!(out.len(), 1 + expected.len());
+            assert!(out[1..].iter().zip(&expected).all(is_same), "{kernel:?}");
+        }
+    }
+
+    #[test]
+    fn every_sample() {
+        let all: Vec<i16> = (i16::MIN..=i16::MAX).collect();
+        check(&all, 10.0, 1467.61, 8192.0);
+        check(&all, -243.0, 748.580_139, 2048.0);
+    }
+
+    proptest! {
+        #[test]
+        fn every_kernel_converts_the_same(
+            samples in prop::collection::vec(any::<i16>(), 0..200),
+            offset in any::<f64>(), range in any::<f64>(), digitisation in any::<f64>(),
+        ) {
+            check(&samples, offset, range, digitisation);
+        }
+    }
 }

@@ -1,9 +1,9 @@
-//! Samples in picoampere: (sample + offset) · (range / digitisation) (SLOW5 specification, "SLOW5
-//! record").
+//! Samples in picoampere.
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int16Type};
+use thalweg_codec::picoampere::Calibration;
 use thalweg_io::{Error, Result};
 
 use super::Read;
@@ -11,22 +11,11 @@ use super::Read;
 /// Name of the column of picoampere, which replaces `signal`.
 pub const PICOAMPERE_COLUMN: &str = "signal_pa";
 
-/// The conversion of a read's samples to picoampere. It is calculated in 64 bits, in the order of
-/// slow5lib, and rounded to 32 at the end.
-pub(super) fn calibration(offset: f64, range: f64, digitisation: f64) -> impl Fn(i16) -> f32 {
-    let scale = range / digitisation;
-    move |sample| ((f64::from(sample) + offset) * scale) as f32
-}
-
 impl Read<'_> {
-    /// The samples in picoampere.
-    pub fn picoampere(&self) -> impl ExactSizeIterator<Item = f32> {
+    /// What makes picoampere of the samples.
+    pub fn calibration(&self) -> Calibration {
         let record = self.record;
-        self.samples.iter().copied().map(calibration(
-            record.offset,
-            record.range,
-            record.digitisation,
-        ))
+        Calibration::new(record.offset, record.range, record.digitisation)
     }
 }
 
@@ -44,8 +33,11 @@ pub fn picoampere_of(batch: &RecordBatch, row: usize) -> Result<Vec<f32>> {
         let values = column.and_then(|column| column.as_primitive_opt::<Float64Type>());
         values.map(|values| values.value(row)).ok_or_else(|| refused(format!("no column {name:?}")))
     };
-    let convert = calibration(double("offset")?, double("range")?, double("digitisation")?);
+    let calibration =
+        Calibration::new(double("offset")?, double("range")?, double("digitisation")?);
     let samples = batch.column_by_name("signal").and_then(|column| column.as_list_opt::<i32>());
     let samples = samples.ok_or_else(|| refused("no column \"signal\"".to_owned()))?.value(row);
-    Ok(samples.as_primitive::<Int16Type>().values().iter().copied().map(convert).collect())
+    let mut picoampere = Vec::new();
+    calibration.convert(samples.as_primitive::<Int16Type>().values(), &mut picoampere);
+    Ok(picoampere)
 }

@@ -9,6 +9,7 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType};
+use thalweg_codec::picoampere::Calibration;
 use thalweg_io::Fault;
 
 use super::table::Spec;
@@ -189,7 +190,7 @@ impl Column {
     /// Appends a read's samples in picoampere.
     pub(super) fn push_picoampere(&mut self, read: &Read<'_>) -> Result<(), Fault> {
         if let Values::F32(values) = &mut self.values {
-            values.extend(read.picoampere());
+            read.calibration().convert(read.samples, values);
         }
         self.end_row(true)
     }
@@ -229,10 +230,10 @@ impl Column {
         &mut self,
         from: &Self,
         row: usize,
-        convert: impl Fn(i16) -> f32,
+        calibration: Calibration,
     ) -> Result<(), Fault> {
         if let (Values::F32(values), Values::I16(samples)) = (&mut self.values, &from.values) {
-            values.extend(samples[from.elements(row)].iter().copied().map(convert));
+            calibration.convert(&samples[from.elements(row)], values);
         }
         self.end_row(true)
     }

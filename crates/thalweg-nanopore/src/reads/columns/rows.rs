@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use thalweg_codec::picoampere::Calibration;
 use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::Signal;
@@ -10,7 +11,6 @@ use super::column::Column;
 use super::table::{CALIBRATION, Fit, SIGNAL, Table};
 use crate::reads::Read;
 use crate::reads::decoder::Collect;
-use crate::reads::picoampere::calibration;
 use crate::record::AuxValue;
 
 /// Bytes of a row besides its samples, read id and auxiliary values: offsets and the columns of
@@ -99,7 +99,7 @@ impl Rows {
             if !column.copy_row(of, row)? {
                 let [digitisation, offset, range] = CALIBRATION
                     .map(|at| from.columns.get(at).map_or(0.0, |column| column.double(row)));
-                column.convert_row(of, row, calibration(offset, range, digitisation))?;
+                column.convert_row(of, row, Calibration::new(offset, range, digitisation))?;
                 converted = true;
             }
         }
