@@ -65,7 +65,9 @@ pub trait Decoder: Send + Sync + 'static {
     /// again with another batch.
     ///
     /// # Errors
-    /// The defect of the extent at `*next`. The run ends there.
+    /// The defect of the extent at `*next`. The run ends there, and what is in the batch is lost: a
+    /// decoder that has a batch of extents before the defect stops at it, and fails when it is
+    /// called again.
     fn decode(
         &self,
         worker: &mut Self::Worker,
@@ -294,16 +296,16 @@ impl<D: Decoder> Shared<D> {
             loop {
                 let before = (Instant::now(), D::decoded_bytes(&worker));
                 let outcome = self.decoder.decode(&mut worker, &group, &mut next, &mut batch);
-                self.tick(before.0.elapsed(), D::decoded_bytes(&worker) - before.1);
+                let spent = (before.0.elapsed(), D::decoded_bytes(&worker) - before.1);
                 if let Err(error) = outcome {
-                    self.fail(seq, error);
+                    self.fail(seq, error, spent);
                     break;
                 }
-                if next >= group.len() {
-                    self.give(seq, Some(batch), true);
+                let is_complete = next >= group.len();
+                self.give(seq, batch, is_complete, spent);
+                if is_complete {
                     break;
                 }
-                self.give(seq, Some(batch), false);
                 match self.another_batch(seq) {
                     Some(empty) => batch = empty,
                     None => break,

@@ -122,14 +122,16 @@ impl Block {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
+    /// The place of its block in the group.
+    pub(crate) block: usize,
     pub(crate) range: Range<usize>,
     pub(crate) ordinal: u64,
 }
 
-/// Neighbouring extents in one block. A decode worker takes one group at a time.
+/// Extents that follow each other. A decode worker takes one group at a time.
 #[derive(Debug)]
 pub struct Group {
-    pub(crate) block: Arc<Block>,
+    pub(crate) blocks: Vec<Arc<Block>>,
     pub(crate) places: Vec<Place>,
 }
 
@@ -158,10 +160,25 @@ impl Group {
     /// The extent at `index`, if there is one.
     pub fn get(&self, index: usize) -> Option<Extent<'_>> {
         let place = self.places.get(index)?;
+        let block = self.blocks.get(place.block)?;
         Some(Extent {
-            offset: self.block.origin.wrapping_add(place.range.start as u64),
+            offset: block.origin.wrapping_add(place.range.start as u64),
             ordinal: place.ordinal,
-            bytes: &self.block.bytes()[place.range.clone()],
+            bytes: &block.bytes()[place.range.clone()],
         })
+    }
+
+    /// Stored bytes of all extents.
+    pub(crate) fn bytes(&self) -> usize {
+        self.places.iter().map(|place| place.range.len()).sum()
+    }
+
+    /// Takes over the extents of the group that follows. Returns its empty list of places.
+    pub(crate) fn append(&mut self, mut next: Self) -> Vec<Place> {
+        let before = self.blocks.len();
+        self.blocks.append(&mut next.blocks);
+        let moved = |place: Place| Place { block: place.block + before, ..place };
+        self.places.extend(next.places.drain(..).map(moved));
+        next.places
     }
 }

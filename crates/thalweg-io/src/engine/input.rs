@@ -410,7 +410,8 @@ fn group_framed(
     context: &mut FrameContext<'_>,
 ) {
     let places = found.iter().map(|range| {
-        let place = Place { range: start + range.start..start + range.end, ordinal: *ordinal };
+        let range = start + range.start..start + range.end;
+        let place = Place { block: 0, range, ordinal: *ordinal };
         *ordinal += 1;
         place
     });
@@ -422,6 +423,7 @@ fn group_planned(fetch: &Fetch, offset: u64, arrived: Arrived, context: &mut Fra
     let places = fetch.extents.iter().map(|wanted| {
         let start = wanted.range.start.wrapping_sub(block.origin) as usize;
         Place {
+            block: 0,
             range: start..start + (wanted.range.end - wanted.range.start) as usize,
             ordinal: wanted.ordinal,
         }
@@ -442,12 +444,12 @@ fn group(block: &Arc<Block>, places: impl Iterator<Item = Place>, context: &mut 
         current.push(place);
         if bytes >= context.shape.group {
             let places = std::mem::take(&mut current);
-            context.push(Group { block: block.clone(), places });
+            context.push(Group { blocks: vec![block.clone()], places });
             bytes = 0;
         }
     }
     if !current.is_empty() {
-        context.push(Group { block: block.clone(), places: current });
+        context.push(Group { blocks: vec![block.clone()], places: current });
     }
 }
 

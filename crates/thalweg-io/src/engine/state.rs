@@ -1,5 +1,5 @@
-//! The state that the threads of a run share: one lock, held briefly, and three condition
-//! variables.
+//! The state that the threads of a run share: one lock, held briefly, and a condition variable for
+//! each thing that they wait for.
 
 mod deliver;
 
@@ -25,9 +25,18 @@ pub(super) struct Shared<D: Decoder> {
     control: Control,
     state: Mutex<RunState<D::Batch>>,
     can_fetch: Signal,
+    /// A group has arrived.
     can_decode: Signal,
+    /// There may be a batch to decode into.
+    can_fill: Signal,
     can_deliver: Signal,
 }
+
+/// The most groups that a worker takes as one.
+const MOST_GATHERED: usize = 8;
+
+/// Time of a decode worker, and the bytes that it decoded.
+pub(super) type Spent = (Duration, u64);
 
 /// A group to decode, its place in the order, and a batch to decode it into.
 pub(super) struct Taken<B> {
@@ -99,6 +108,13 @@ impl<B> RunState<B> {
         first.is_some_and(|place| place.ordinal >= self.horizon)
     }
 
+    /// Counts the time of a decode worker.
+    fn tick(&mut self, (busy, bytes): Spent) {
+        self.clocks.decode.busy += busy;
+        self.clocks.decode.bytes += bytes;
+        self.clocks.wall = self.started.elapsed();
+    }
+
     fn free(&mut self, block: Block) {
         match block.data {
             Data::Buf(buf) => {
@@ -157,6 +173,7 @@ impl<D: Decoder> Shared<D> {
             state: Mutex::new(state),
             can_fetch: Signal::default(),
             can_decode: Signal::default(),
+            can_fill: Signal::default(),
             can_deliver: Signal::default(),
         }
     }
@@ -190,7 +207,13 @@ impl<D: Decoder> Shared<D> {
         state.stopped = true;
         state.input.end();
         self.can_fetch.notify_all();
+        self.wake_all();
+    }
+
+    /// Wakes the workers and the consumer, who may wait for what does not come any more.
+    fn wake_all(&self) {
         self.can_decode.notify_all();
+        self.can_fill.notify_all();
         self.can_deliver.notify_all();
     }
 
@@ -219,7 +242,9 @@ impl<D: Decoder> Shared<D> {
 
     fn may_fetch(&self, state: &RunState<D::Batch>) -> bool {
         let permitted = self.permitted(state);
-        let room = blocks_alive(permitted, self.shape.threads).min(self.shape.buffers);
+        // Small buffers take no more of the processor's cache if there are more of them.
+        let smaller = (state.most_pooled / state.pooled.max(1)).clamp(1, MOST_GATHERED);
+        let room = (blocks_alive(permitted, self.shape.threads) * smaller).min(self.shape.buffers);
         state.in_flight < permitted && state.buffers_out < room
     }
 
@@ -323,8 +348,7 @@ impl<D: Decoder> Shared<D> {
     /// Wakes all threads that may wait for more requests, because none will follow.
     fn no_more_requests(&self) -> Next {
         self.can_fetch.notify_all();
-        self.can_decode.notify_all();
-        self.can_deliver.notify_all();
+        self.wake_all();
         Next::End
     }
 
@@ -390,9 +414,10 @@ impl<D: Decoder> Shared<D> {
     /// Wakes who waits for what arrived. No other fetching thread is woken: the thread that was
     /// answered asks for the next request, and wakes another if more are permitted.
     pub(super) fn wake_for(&self, state: &RunState<D::Batch>) {
-        if state.ready.len() > 1 || state.drained() {
+        if state.drained() {
+            self.wake_all();
+        } else if state.ready.len() > 1 {
             self.can_decode.notify_all();
-            self.can_deliver.notify_all();
         } else {
             self.can_decode.notify_one();
         }
@@ -408,8 +433,7 @@ impl<D: Decoder> Shared<D> {
             let waiting = Instant::now();
             if state.ready.is_empty() {
                 if state.drained() {
-                    self.can_decode.notify_all();
-                    self.can_deliver.notify_all();
+                    self.wake_all();
                     return None;
                 }
                 let in_flight = state.in_flight;
@@ -423,11 +447,13 @@ impl<D: Decoder> Shared<D> {
             let seq = state.next_group;
             let batch = if is_beyond { None } else { self.batch(&mut state, seq) };
             let Some(batch) = batch else {
-                state = self.wait(&self.can_decode, state);
+                let signal = if is_beyond { &self.can_decode } else { &self.can_fill };
+                state = self.wait(signal, state);
                 state.clocks.deliver.exposed += waiting.elapsed();
                 continue;
             };
-            let Some(group) = state.ready.pop_front() else { continue };
+            let Some(mut group) = state.ready.pop_front() else { continue };
+            self.gather(&mut state, &mut group);
             state.next_group += 1;
             state.decoding += 1;
             if self.shape.delivery != Delivery::Worker {
@@ -436,6 +462,22 @@ impl<D: Decoder> Shared<D> {
             drop(state);
             let batch = batch.unwrap_or_else(|| self.decoder.batch());
             return Some(Taken { seq, group, batch });
+        }
+    }
+
+    /// Adds the small groups that follow, as far as there are as many for the other workers: to hand
+    /// over a group takes as long as to decode some of it.
+    fn gather(&self, state: &mut RunState<D::Batch>, group: &mut Group) {
+        let share = (state.ready.len() / self.shape.threads.max(1)).min(MOST_GATHERED - 1);
+        let mut bytes = group.bytes();
+        for _ in 0..share {
+            bytes += state.ready.front().map_or(0, Group::bytes);
+            if bytes > self.shape.group || state.is_beyond_horizon() {
+                break;
+            }
+            let Some(next) = state.ready.pop_front() else { break };
+            let places = group.append(next);
+            state.spare.push(places);
         }
     }
 
@@ -470,35 +512,39 @@ impl<D: Decoder> Shared<D> {
                 return Some(batch.unwrap_or_else(|| self.decoder.batch()));
             }
             let waiting = Instant::now();
-            state = self.wait(&self.can_decode, state);
+            state = self.wait(&self.can_fill, state);
             state.clocks.deliver.exposed += waiting.elapsed();
         }
     }
 
-    /// Delivers a part of group `seq`. `complete` is true for the last part.
-    pub(super) fn give(&self, seq: u64, batch: Option<D::Batch>, complete: bool) {
+    /// Delivers a part of group `seq`, whose decoding took `spent`. `complete` is true for the last
+    /// part.
+    pub(super) fn give(&self, seq: u64, batch: D::Batch, complete: bool, spent: Spent) {
         let mut state = self.lock();
+        state.tick(spent);
         if complete {
             state.decoding -= 1;
         }
         if self.shape.delivery == Delivery::Worker {
-            if let Some(batch) = batch {
-                state.batches_out -= 1;
-                state.batches.push(batch);
-            }
+            state.batches_out -= 1;
+            state.batches.push(batch);
             return;
         }
         let index = (seq - state.head) as usize;
         if let Some(slot) = state.outbox.get_mut(index) {
-            slot.parts.extend(batch.map(Ok));
+            slot.parts.push_back(Ok(batch));
             slot.complete |= complete;
         }
-        self.can_deliver.notify_all();
+        // The consumer waits for the first group.
+        if index == 0 || self.shape.delivery == Delivery::AsTheyCome {
+            self.can_deliver.notify_all();
+        }
     }
 
     /// Records that group `seq` cannot be decoded.
-    pub(super) fn fail(&self, seq: u64, error: Error) {
+    pub(super) fn fail(&self, seq: u64, error: Error, spent: Spent) {
         let mut state = self.lock();
+        state.tick(spent);
         state.decoding -= 1;
         if self.shape.delivery == Delivery::Worker {
             state.failed.get_or_insert(error);
@@ -516,25 +562,17 @@ impl<D: Decoder> Shared<D> {
 
     /// Takes back a group that a worker is done with.
     pub(super) fn release(&self, group: Group) {
-        let Group { block, mut places } = group;
+        let Group { blocks, mut places } = group;
         places.clear();
         let mut state = self.lock();
         state.spare.push(places);
-        if let Some(block) = Arc::into_inner(block) {
+        for block in blocks.into_iter().filter_map(Arc::into_inner) {
             state.free(block);
             self.can_fetch.notify_one();
         }
         if state.drained() {
-            self.can_decode.notify_all();
-            self.can_deliver.notify_all();
+            self.wake_all();
         }
-    }
-
-    pub(super) fn tick(&self, busy: Duration, bytes: u64) {
-        let mut state = self.lock();
-        state.clocks.decode.busy += busy;
-        state.clocks.decode.bytes += bytes;
-        state.clocks.wall = state.started.elapsed();
     }
 
     /// Raises the horizon. It never falls.

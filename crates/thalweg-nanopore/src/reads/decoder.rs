@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use thalweg_io::Result;
 use thalweg_io::engine::Decoder;
 use thalweg_io::extent::{Extent, Group};
 use thalweg_io::plan::Budget;
+use thalweg_io::{Error, Result};
 
 use super::Read;
 use crate::file::{NewUnpacker, UnpackReads, check_id};
@@ -93,6 +93,8 @@ pub(super) struct ReadWorker<S> {
     pub(super) samples: u64,
     unpacker: Unpacker,
     scratch: Vec<i16>,
+    /// The defect of the next read. It is reported after the reads before it are delivered.
+    defect: Option<Error>,
 }
 
 impl<C> ReadDecoder<C> {
@@ -167,6 +169,7 @@ impl<C: Collect> Decoder for ReadDecoder<C> {
             samples: 0,
             unpacker: (self.unpacker)(self.limit),
             scratch: Vec::new(),
+            defect: None,
         }
     }
 
@@ -181,6 +184,9 @@ impl<C: Collect> Decoder for ReadDecoder<C> {
         next: &mut usize,
         batch: &mut Self::Batch,
     ) -> Result<()> {
+        if let Some(defect) = worker.defect.take() {
+            return Err(defect);
+        }
         self.collect.clear(batch);
         let first = *next;
         let mut held = 0;
@@ -195,13 +201,23 @@ impl<C: Collect> Decoder for ReadDecoder<C> {
                 scratch.clear();
                 scratch
             });
+            let before = samples.len();
             let outcome = self.read(worker, &extent, batch, &mut samples);
+            if outcome.is_err() {
+                samples.truncate(before);
+            }
             if own {
                 worker.scratch = samples;
             } else {
                 self.collect.restore(batch, samples);
             }
-            let more = outcome?;
+            let more = match outcome {
+                Err(error) if *next > first => {
+                    worker.defect = Some(error);
+                    break;
+                }
+                outcome => outcome?,
+            };
             *next += 1;
             held += worker.scratch.len() * size_of::<i16>();
             if !more || held >= self.full {

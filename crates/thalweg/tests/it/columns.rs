@@ -456,3 +456,42 @@ fn reads_before_a_defect_are_delivered() {
     }
     assert_eq!((rows, errors), (199, 1));
 }
+
+/// A row that fails leaves nothing behind, and all rows before it are delivered, however reads are
+/// grouped.
+#[test]
+fn a_row_that_fails_takes_no_other_with_it() {
+    let enums = AuxField {
+        labels: vec!["a".into(), "b".into()],
+        ..AuxField::new("reasons", AuxType::Array(Scalar::Enum))
+    };
+    let fields = vec![AuxField::new("mux", AuxType::Scalar(Scalar::Uint8)), enums];
+    for defect in 0..70 {
+        let reads: Vec<Written> = (0..70)
+            .map(|i| {
+                // Every seventh has neither; the defect is a code without a label, after two with.
+                let missing = i % 7 == 0;
+                let mux = if missing { u8::MAX } else { i as u8 };
+                let reasons = if missing { vec![] } else { vec![1, u8::MAX, 0] };
+                let reasons = if i == defect { vec![1, 0, 7] } else { reasons };
+                Written { aux: vec![vec![mux], reasons], ..plain(i, 1500) }
+            })
+            .collect();
+        let file = open(file_bytes(&header(fields.clone()), &reads), 1 + defect % 3);
+        let ids = Selection::Ids(Arc::new(reads.iter().map(|read| read.id.clone()).collect()));
+        for selection in [&Selection::All, &ids] {
+            let (mut rows, mut errors) = (0, 0);
+            for batch in file.batches(selection).unwrap() {
+                let Ok(batch) = batch else {
+                    errors += 1;
+                    continue;
+                };
+                for row in 0..batch.num_rows() {
+                    check_row(&batch, row, &reads[rows], &fields);
+                    rows += 1;
+                }
+            }
+            assert_eq!((rows, errors), (defect, 1));
+        }
+    }
+}

@@ -36,13 +36,13 @@ impl<D: Decoder> Shared<D> {
         if self.shape.delivery == Delivery::AsTheyCome
             && let Some(part) = state.outbox.iter_mut().find_map(|slot| slot.parts.pop_front())
         {
-            self.can_decode.notify_all();
+            self.can_fill.notify_all();
             return Some(part);
         }
         while let Some(front) = state.outbox.front_mut() {
             if let Some(part) = front.parts.pop_front() {
                 // The first undelivered group may now make another batch.
-                self.can_decode.notify_all();
+                self.can_fill.notify_all();
                 return Some(part);
             }
             if !front.complete {
@@ -52,7 +52,7 @@ impl<D: Decoder> Shared<D> {
             state.head += 1;
             // The next group is now the first undelivered one: its worker may have waited to make a
             // batch.
-            self.can_decode.notify_all();
+            self.can_fill.notify_all();
         }
         None
     }
@@ -73,6 +73,6 @@ impl<D: Decoder> Shared<D> {
         drop(state);
         // Freed outside of the lock, because freeing memory takes a while.
         drop(surplus);
-        self.can_decode.notify_all();
+        self.can_fill.notify_all();
     }
 }

@@ -48,6 +48,14 @@ impl Validity {
         self.missing == 0 || self.bits.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1)
     }
 
+    fn truncate(&mut self, len: usize) {
+        while self.len > len {
+            self.missing -= usize::from(!self.is_valid(self.len - 1));
+            self.len -= 1;
+            self.bits.truncate(self.len.div_ceil(8));
+        }
+    }
+
     fn clear(&mut self) {
         self.bits.clear();
         (self.len, self.missing) = (0, 0);
@@ -115,6 +123,19 @@ impl Column {
         self.valid.clear();
         self.items.clear();
         self.start();
+    }
+
+    /// Removes all rows but the first ones, and the elements of a row that has not ended.
+    pub(super) fn truncate(&mut self, rows: usize) {
+        let elements = if self.varies() {
+            self.offsets.truncate(rows + 1);
+            self.offsets.last().map_or(0, |&end| end as usize)
+        } else {
+            rows
+        };
+        self.values.truncate(elements);
+        self.items.truncate(if self.is_enum_array() { elements } else { 0 });
+        self.valid.truncate(rows);
     }
 
     fn end_row(&mut self, valid: bool) -> Result<(), Fault> {

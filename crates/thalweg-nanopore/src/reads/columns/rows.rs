@@ -91,6 +91,12 @@ impl Rows {
         Ok(())
     }
 
+    /// Removes the values of a row that could not be pushed.
+    fn drop_unfinished(&mut self) {
+        let rows = self.places.len();
+        self.columns.iter_mut().for_each(|column| column.truncate(rows));
+    }
+
     /// Appends a row of another batch of the same table, or of its
     /// [`with_samples`](Table::with_samples).
     pub(super) fn copy_row(&mut self, from: &Self, row: usize) -> Result<(), Fault> {
@@ -180,6 +186,7 @@ impl Collect for Tabulate {
 
     fn take(&self, (): &mut (), rows: &mut Rows, read: &Read<'_>) -> Result<bool> {
         rows.push(read, &self.fit).map_err(|fault| {
+            rows.drop_unfinished();
             fault.in_file(
                 &self.name,
                 read.offset,

@@ -65,6 +65,10 @@ impl Values {
         each!(self, vec => vec.len())
     }
 
+    pub(super) fn truncate(&mut self, len: usize) {
+        each!(self, vec => vec.truncate(len));
+    }
+
     /// Appends a scalar if it is of this type. Returns whether it is.
     pub(super) fn push(&mut self, value: AuxValue<'_>) -> bool {
         match (self, value) {
