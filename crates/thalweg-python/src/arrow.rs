@@ -121,7 +121,7 @@ impl Batch {
     /// The rows with some of the columns only. The memory of the others is not kept.
     fn select(&self, py: Python<'_>, names: Vec<String>) -> PyResult<Self> {
         let record = self.record();
-        let places = places(&record.schema(), &names).map_err(|error| raised(py, &error))?;
+        let places = places(&record.schema(), &names, &[]).map_err(|error| raised(py, &error))?;
         let record = record.project(&places).map_err(|error| refused(py, &error))?;
         Ok(Self::kept(record, self.file))
     }
@@ -145,11 +145,12 @@ impl Batch {
     }
 }
 
-/// The places of columns in a schema.
-pub(crate) fn places(schema: &Schema, names: &[String]) -> Result<Vec<usize>> {
+/// The places of columns in a schema. The message about a name that it lacks has `others`, too.
+pub(crate) fn places(schema: &Schema, names: &[String], others: &[&str]) -> Result<Vec<usize>> {
     let place = |name: &String| {
         schema.index_of(name).map_err(|_| {
-            let known: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            let mut known: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            known.extend(others.iter().filter(|name| schema.index_of(name).is_err()));
             Error::Usage(format!("no column {name:?}; columns are {}", known.join(", ")).into())
         })
     };

@@ -35,8 +35,19 @@ pub(crate) struct How {
 
 impl How {
     fn format(&self, output: &Path) -> Result<Format> {
-        let named = self.format.as_deref().map(str::parse).transpose().map_err(usage)?;
-        named.or_else(|| Format::of_path(output)).ok_or_else(|| {
+        let named = self.format.as_deref().map(str::parse::<Format>).transpose().map_err(usage)?;
+        let of_name = Format::of_path(output);
+        if let (Some(named), Some(of_name)) = (named, of_name)
+            && named != of_name
+        {
+            let (found, named) = (output.display(), named.name());
+            return Err(usage(format!(
+                "{found}: found a name of {}, expected one of {named}, which \
+                 is written",
+                of_name.name()
+            )));
+        }
+        named.or(of_name).ok_or_else(|| {
             let ends = ".slow5, .blow5, .pod5 or .fast5";
             let found = output.display();
             usage(format!("{found}: expected a name that ends in {ends}, or a format"))

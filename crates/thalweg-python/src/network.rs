@@ -141,7 +141,7 @@ fn joined(
 ) -> Result<RecordBatch> {
     let all = concat_batches(schema, batches).map_err(refused)?;
     match columns {
-        Some(names) => all.project(&places(schema, names)?).map_err(refused),
+        Some(names) => all.project(&places(schema, names, &[])?).map_err(refused),
         None => Ok(all),
     }
 }

@@ -20,6 +20,9 @@ use crate::stream::{BatchStream, Batches, Item};
 /// batch of signals.
 type Pod5 = (String, String, String, bool, u64);
 
+/// The columns that the signal may be in; batches have one of them.
+const SIGNAL: [&str; 3] = ["signal", "signal_pa", "samples"];
+
 /// Files of reads as one data set.
 #[pyclass(frozen, module = "thalweg._thalweg")]
 pub(crate) struct ReadSet {
@@ -151,7 +154,7 @@ impl ReadSet {
             } else {
                 (set.scan_schema(strings)?, Box::new(set.fields(&selection, options)?))
             };
-            let places = columns.map(|names| places(&schema, &names)).transpose()?;
+            let places = columns.map(|names| places(&schema, &names, &SIGNAL)).transpose()?;
             let schema = match &places {
                 Some(places) => Arc::new(schema.project(places).map_err(|e| refused(&e))?),
                 None => schema,

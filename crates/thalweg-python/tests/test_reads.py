@@ -419,3 +419,25 @@ def test_all_ways_give_one_order(copy, name):
     samples = reads.to_table(columns=["samples"], signal=False).column("samples").to_pylist()
     assert [len(signal) for signal in reads.to_table(columns=["signal"]).column("signal")] == samples
     assert pyarrow.table(reads.scan(columns=["read_id"])).column("read_id").to_pylist() == ids
+
+
+def test_tables_raise_the_errors_of_the_library(files, tmp_path):
+    whole = (files / "reads.blow5").read_bytes()
+    (tmp_path / "cut.blow5").write_bytes(whole[: len(whole) // 2])
+    reads = thalweg.open(tmp_path / "cut.blow5")
+    with pytest.raises(thalweg.Error, match=r"cut\.blow5"):
+        reads.to_table()
+
+
+def test_columns_are_named_where_one_is_unknown(files):
+    reads = thalweg.open(files / "reads.blow5")
+    with pytest.raises(thalweg.UsageError, match=r"'?signal_pA.*columns are .*\bsignal_pa\b"):
+        reads.batches(columns=["read_id", "signal_pA"])
+    with pytest.raises(thalweg.UsageError, match="signal=False"):
+        reads.batches(columns=["signal_pa"], signal=False)
+
+
+def test_a_name_of_another_format_is_refused(files, tmp_path):
+    with pytest.raises(thalweg.UsageError, match="found a name of POD5, expected one of BLOW5"):
+        thalweg.convert(files / "reads.blow5", tmp_path / "a.pod5", format="blow5")
+    assert not list(tmp_path.iterdir())

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from thalweg import _thalweg
+from thalweg._optional import needs
+
+if TYPE_CHECKING:
+    import pyarrow  # type: ignore[import-untyped]
 
 Own = TypeVar("Own", bound="Stream")
 
@@ -33,3 +37,10 @@ class Stream:
 
     def __arrow_c_schema__(self) -> object:
         return self._stream.__arrow_c_schema__()
+
+
+def table_of(stream: Stream) -> pyarrow.Table:
+    """All of a stream as one table. An error is one of thalweg; from `pyarrow.table(stream)` it is one of pyarrow."""
+    pyarrow = needs("pyarrow", "arrow")
+    batches = [pyarrow.record_batch(batch) for batch in stream._stream]
+    return pyarrow.Table.from_batches(batches, schema=pyarrow.schema(stream))

@@ -24,6 +24,7 @@ from thalweg._names import columns_of
 from thalweg._open import options_of
 from thalweg._optional import needs
 from thalweg._paths import Path, absolute
+from thalweg._stream import table_of
 from thalweg.errors import UsageError
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _frame(stream: Any) -> Any:
     import pandas
     import pyarrow  # type: ignore[import-untyped]
 
-    table = pyarrow.table(stream)
+    table = table_of(stream)
     for place, field in enumerate(table.schema):
         # Partitions may have other labels. As text they have one type.
         if pyarrow.types.is_dictionary(field.type):
@@ -223,7 +224,7 @@ def _event_frame(stream: Any, names: list[str], columns: list[str] | None) -> An
     import pandas
     import pyarrow
 
-    table = pyarrow.table(stream)
+    table = table_of(stream)
     if columns is not None:
         table = table.select(columns)
 

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg import _thalweg
-from thalweg._optional import needs
 from thalweg._paths import Path, absolute, shown
-from thalweg._stream import Stream
+from thalweg._stream import Stream, table_of
 from thalweg.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
@@ -191,8 +190,7 @@ class Fastq:
 
         >>> fastq.to_table().to_pandas()
         """
-        pyarrow = needs("pyarrow", "arrow")
-        return pyarrow.table(self.batches())
+        return table_of(self.batches())
 
     def count(self) -> Count:
         """The number of reads and bases. All records are checked for it.

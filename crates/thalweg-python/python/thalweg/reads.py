@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from thalweg import _thalweg
 from thalweg._names import ReadId, columns_of, id_of, ids_of
-from thalweg._optional import needs
 from thalweg._parts import bounds
 from thalweg._paths import Path, absolute, shown
-from thalweg._stream import Stream
+from thalweg._stream import Stream, table_of
 from thalweg.errors import NotFoundError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
@@ -417,6 +416,8 @@ class Reads:
         names = columns_of(columns)
         picoampere = names is not None and "signal_pa" in names
         if names is not None:
+            if picoampere and not signal:
+                raise UsageError("columns: found signal_pa, and signal=False")
             if picoampere and "signal" in names:
                 raise UsageError("columns: found both signal and signal_pa, expected one of them")
             signal = signal and (picoampere or "signal" in names)
@@ -439,8 +440,7 @@ class Reads:
 
         >>> reads.to_table(columns=["read_id", "sampling_rate"]).to_pandas()
         """
-        pyarrow = needs("pyarrow", "arrow")
-        return pyarrow.table(self.batches(ids, signal=signal, columns=columns))
+        return table_of(self.batches(ids, signal=signal, columns=columns))
 
     def scan(
         self,
