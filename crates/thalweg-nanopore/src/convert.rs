@@ -281,7 +281,8 @@ struct OutputWriter {
 
 /// The state of a worker.
 struct ConvertWorker {
-    encoder: Result<ReadEncoder, Fault>,
+    /// `None` if reads are copied.
+    encoder: Option<Result<ReadEncoder, Fault>>,
     aux: Vec<u8>,
     /// How copied reads are stored; the decoder and the buffer of POD5's verification.
     copied: Option<StoredAs>,
@@ -312,7 +313,7 @@ fn write_part(
     let outputs = outputs.clone();
     let copied = conversion.copies(&source, same);
     let worker = move || ConvertWorker {
-        encoder: coding.encoder(),
+        encoder: copied.is_none().then(|| coding.encoder()),
         aux: Vec::new(),
         copied,
         decoder: SignalDecoder::default(),
@@ -361,21 +362,23 @@ impl ConvertWorker {
             .as_ref()
             .map(|fields| fields.digest(&record, headers.header(), samples))
             .transpose()?;
-        if self.copied.is_some() {
-            return Ok((target.copy(&record, read.stored)?, digest));
-        }
-        let encoder = self.encoder.as_mut().map_err(|fault| fault.clone())?;
-        Ok((encoder.encode(target, &record, samples)?, digest))
+        let encoded = match &mut self.encoder {
+            None => target.copy(&record, read.stored)?,
+            Some(Ok(encoder)) => encoder.encode(target, &record, samples)?,
+            Some(Err(fault)) => return Err(fault.clone()),
+        };
+        Ok((encoded, digest))
     }
 }
 
 impl OutputWriter {
     fn start(output: Output, conversion: &Conversion, seed: u64) -> Result<(Self, OutputContext)> {
-        let Output { path, headers, create } = output;
+        let Output { path, mut headers, create } = output;
         let name: Arc<str> = urls::shown_path(&path).into();
-        let header = headers.header();
         let coding = conversion.coding.clone().seeded(seed);
-        let target = coding.target(header).map_err(|fault| refused(&name, &fault))?;
+        let target = coding.target(headers.header()).map_err(|fault| refused(&name, &fault))?;
+        headers.fill_absent(|field| target.absent(field));
+        let header = headers.header();
         let loss_record = LossRecord::new(&target, conversion, &name)?;
         let fields = conversion
             .verify
@@ -408,7 +411,11 @@ impl OutputWriter {
         let losses = self.sink.push(encoded)?;
         self.loss_record.note(losses, &id)?;
         self.digests.extend(
-            digest.map(|digest| if losses.is_empty() { digest } else { digest.without_fields() }),
+            digest.map(
+                |digest| {
+                    if losses.keeps_fields() { digest } else { digest.without_fields() }
+                },
+            ),
         );
         Ok(())
     }

@@ -63,6 +63,9 @@ impl Loss {
     }
 }
 
+/// The bit of [`Losses::complete`].
+const COMPLETED: u16 = 1 << 15;
+
 /// Losses of a read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Losses(u16);
@@ -81,6 +84,16 @@ impl Losses {
 
     /// Whether there are none.
     pub fn is_empty(self) -> bool {
+        self.0 & !COMPLETED == 0
+    }
+
+    /// Notes that a missing value was replaced by what follows from others. Nothing is lost.
+    pub(crate) fn complete(&mut self) {
+        self.0 |= COMPLETED;
+    }
+
+    /// Whether all fields are stored as they were.
+    pub(crate) fn keeps_fields(self) -> bool {
         self.0 == 0
     }
 

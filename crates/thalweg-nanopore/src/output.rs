@@ -13,7 +13,7 @@ use thalweg_io::new_file::NewFile;
 use thalweg_io::{Error, Fault, Result};
 
 use crate::losses::Losses;
-use crate::record::{Index, Record, StoredRow};
+use crate::record::{AuxField, AuxValue, Index, Record, StoredRow};
 
 /// What makes a new file.
 pub type CreateFile = fn(&Path) -> Result<NewFile>;
@@ -33,6 +33,11 @@ pub(crate) trait WriteFormat: fmt::Debug + Send + Sync + 'static {
     /// See [`Target::holds`].
     fn holds(&self, _field: &str) -> bool {
         true
+    }
+
+    /// See [`Target::absent`].
+    fn absent(&self, _field: &AuxField) -> AuxValue<'static> {
+        AuxValue::Missing
     }
 
     /// See [`Target::keeps_order`].
@@ -84,6 +89,7 @@ type AnyRead = Box<dyn Any + Send>;
 trait AnyFormat: fmt::Debug + Send + Sync {
     fn lost(&self) -> &[String];
     fn holds(&self, field: &str) -> bool;
+    fn absent(&self, field: &AuxField) -> AuxValue<'static>;
     fn keeps_order(&self) -> bool;
     fn encode(
         &self,
@@ -103,6 +109,10 @@ impl<F: WriteFormat> AnyFormat for F {
 
     fn holds(&self, field: &str) -> bool {
         self.holds(field)
+    }
+
+    fn absent(&self, field: &AuxField) -> AuxValue<'static> {
+        self.absent(field)
     }
 
     fn keeps_order(&self) -> bool {
@@ -177,6 +187,12 @@ impl Target {
     /// still be refused.
     pub fn holds(&self, field: &str) -> bool {
         self.0.holds(field)
+    }
+
+    /// The value that a field of the header has in reads of files that lack the field, if the format
+    /// has one for that.
+    pub(crate) fn absent(&self, field: &AuxField) -> AuxValue<'static> {
+        self.0.absent(field)
     }
 
     /// Whether a file gives its reads in the order in which they were written. FAST5 sorts them by

@@ -6,9 +6,9 @@ use thalweg_io::new_file::NewFile;
 use thalweg_io::{Fault, Result};
 
 use super::{Compression, EncodedRead, Fast5Writer, SignalCompressor, holds, lost};
-use crate::losses::Losses;
+use crate::losses::{Loss, Losses};
 use crate::output::{CreateFile, WriteFile, WriteFormat};
-use crate::record::{Header, Index, Record};
+use crate::record::{AuxValue, Header, Index, Record};
 
 /// The header of the reads, and what of it FAST5 cannot hold.
 #[derive(Debug)]
@@ -46,7 +46,19 @@ impl WriteFormat for Fast5Target {
         record: &Record<'_>,
         samples: &[i16],
     ) -> Result<(EncodedRead, Losses), Fault> {
-        Ok((encoder.encode(record, samples)?, Losses::default()))
+        let mut losses = Losses::default();
+        for value in record.aux_values(&self.header) {
+            match value? {
+                (_, AuxValue::String(text)) if std::str::from_utf8(text).is_err() => {
+                    losses.add(Loss::Text);
+                }
+                (field, AuxValue::Enum(code)) if field.label(code).is_none() => {
+                    losses.add(Loss::Value);
+                }
+                _ => {}
+            }
+        }
+        Ok((encoder.encode(record, samples)?, losses))
     }
 
     fn create(&self, path: &Path, _: CreateFile) -> Result<Fast5Writer> {

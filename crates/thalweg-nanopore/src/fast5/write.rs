@@ -251,17 +251,19 @@ impl FileWriter {
             has_duration |= place.name == "duration" && !place.of_channel;
             match (&place.kind, value) {
                 (AuxKind::Text, AuxValue::String(bytes)) => {
-                    let text = String::from_utf8_lossy(bytes);
-                    file.text(Some(at), &place.name, &text)?;
+                    // What is not text is a loss, and left out.
+                    let Ok(text) = std::str::from_utf8(bytes) else { continue };
+                    file.text(Some(at), &place.name, text)?;
                     if place.name == PORE_TYPE {
-                        pore_type = Some(text.into_owned());
+                        pore_type = Some(text.to_owned());
                     }
                 }
                 (AuxKind::Text, AuxValue::Char(byte)) => {
                     file.text(Some(at), &place.name, &char::from(byte).to_string())?;
                 }
                 (AuxKind::Enum(kind, codes), AuxValue::Enum(code)) => {
-                    let code = codes.get(usize::from(code)).copied().unwrap_or(code);
+                    // So is a code without a label.
+                    let Some(&code) = codes.get(usize::from(code)) else { continue };
                     file.code(at, &place.name, kind, code)?;
                 }
                 (AuxKind::Number(kind), value) => {

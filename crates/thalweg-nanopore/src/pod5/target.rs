@@ -11,7 +11,7 @@ use super::write::{
 use super::{Pod5Writer, RowCoding};
 use crate::losses::Losses;
 use crate::output::{CreateFile, WriteFile, WriteFormat};
-use crate::record::{Header, Index, Record, StoredRow};
+use crate::record::{AuxField, AuxValue, Header, Index, Record, StoredRow};
 
 /// The header of the reads, and what it becomes in the columns of POD5.
 #[derive(Debug)]
@@ -75,6 +75,10 @@ impl WriteFormat for Pod5Target {
 
     fn holds(&self, field: &str) -> bool {
         self.mapping.holds(field)
+    }
+
+    fn absent(&self, field: &AuxField) -> AuxValue<'static> {
+        self.mapping.absent(field)
     }
 
     fn encode(

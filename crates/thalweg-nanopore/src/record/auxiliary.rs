@@ -89,6 +89,24 @@ impl Scalar {
         }
     }
 
+    /// The value 0.
+    pub(crate) fn zero(self) -> AuxValue<'static> {
+        match self {
+            Self::Int8 => AuxValue::Int8(0),
+            Self::Int16 => AuxValue::Int16(0),
+            Self::Int32 => AuxValue::Int32(0),
+            Self::Int64 => AuxValue::Int64(0),
+            Self::Uint8 => AuxValue::Uint8(0),
+            Self::Uint16 => AuxValue::Uint16(0),
+            Self::Uint32 => AuxValue::Uint32(0),
+            Self::Uint64 => AuxValue::Uint64(0),
+            Self::Float => AuxValue::Float(0.0),
+            Self::Double => AuxValue::Double(0.0),
+            Self::Char => AuxValue::Char(0),
+            Self::Enum => AuxValue::Enum(0),
+        }
+    }
+
     /// Appends the bytes of a missing value: the type's maximum, NaN, or NUL.
     pub fn push_missing(self, out: &mut Vec<u8>) {
         match self {

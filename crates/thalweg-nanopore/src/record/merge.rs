@@ -2,6 +2,7 @@
 //! header.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use thalweg_io::Fault;
 
@@ -15,16 +16,20 @@ use super::{Attribute, AuxArray, AuxField, AuxValue, Header, Record, Scalar};
 #[derive(Debug, Clone)]
 pub struct Merged {
     header: Header,
-    places: Vec<MergedPlaces>,
+    /// For each file.
+    places: Arc<[MergedPlaces]>,
+    /// The merged read groups that are kept, if some are left out, and their new numbers.
+    kept: Option<HashMap<u32, u32>>,
+    /// For each auxiliary field, its value in records of files that lack it.
+    absent: Vec<AuxValue<'static>>,
 }
 
 /// The mapping from one file to the merged header.
 #[derive(Debug, Clone)]
 struct MergedPlaces {
-    /// For each read group of the file, the group of the merged header; `None` for groups that were
-    /// left out.
-    groups: Vec<Option<u32>>,
-    /// For each auxiliary field of the file, the index of the merged field. If the codes of an
+    /// For each read group of the file, the group of the merged header.
+    groups: Vec<u32>,
+    /// For each auxiliary field of the file, the index of the merged field. If the labels of an
     /// enumeration differ, also the merged code for each code of the file.
     fields: Vec<(usize, Option<Box<[u8]>>)>,
     /// Whether the auxiliary bytes of the file need no conversion.
@@ -44,9 +49,9 @@ impl Merged {
             return Err((0, Fault::new(0, "no headers", "at least one")));
         };
         if let [only] = headers.as_slice() {
-            let groups = (0..only.read_groups).map(Some).collect();
+            let groups = (0..only.read_groups).collect();
             let places = vec![MergedPlaces::new(groups, &only.aux, &only.aux)];
-            return Ok(Self { header: (*first).clone(), places });
+            return Ok(Self::of((*first).clone(), places));
         }
         let mut aux: Vec<AuxField> = Vec::new();
         for (i, header) in headers.iter().enumerate() {
@@ -78,7 +83,7 @@ impl Merged {
                     groups.push(attributes.clone());
                     (groups.len() - 1) as u32
                 });
-                mapped.push(Some(number));
+                mapped.push(number);
             }
             places.push(MergedPlaces::new(mapped, &header.aux, &aux));
         }
@@ -96,7 +101,18 @@ impl Merged {
             aux,
             ..(*first).clone()
         };
-        Ok(Self { header, places })
+        Ok(Self::of(header, places))
+    }
+
+    fn of(header: Header, places: Vec<MergedPlaces>) -> Self {
+        let absent = vec![AuxValue::Missing; header.aux.len()];
+        Self { header, places: places.into(), kept: None, absent }
+    }
+
+    /// Sets the values that records of files without a field have; they are missing unless this is
+    /// called.
+    pub(crate) fn fill_absent(&mut self, value: impl Fn(&AuxField) -> AuxValue<'static>) {
+        self.absent = self.header.aux.iter().map(value).collect();
     }
 
     /// The merged header.
@@ -107,7 +123,12 @@ impl Merged {
     /// The merged number of a file's read group; `None` if the file has no such group, or if the
     /// group was left out.
     pub fn group(&self, file: usize, read_group: u32) -> Option<u32> {
-        *self.places.get(file)?.groups.get(read_group as usize)?
+        self.moved(*self.places.get(file)?.groups.get(read_group as usize)?)
+    }
+
+    /// The number of a merged read group; `None` if it was left out.
+    fn moved(&self, group: u32) -> Option<u32> {
+        self.kept.as_ref().map_or(Some(group), |kept| kept.get(&group).copied())
     }
 
     /// Whether a record of a file is the same under the merged header: its read group has the same
@@ -115,7 +136,7 @@ impl Merged {
     pub(crate) fn keeps_records(&self, file: usize) -> bool {
         self.places.get(file).is_some_and(|place| {
             let mut groups = (0..).zip(&place.groups);
-            place.same && groups.all(|(own, group)| group.is_none_or(|merged| merged == own))
+            place.same && groups.all(|(own, &group)| self.moved(group).is_none_or(|to| to == own))
         })
     }
 
@@ -134,14 +155,16 @@ impl Merged {
             attribute.values = values;
         }
         header.attributes.retain(|attribute| attribute.values.iter().any(Option::is_some));
-        let moved = |group: &Option<u32>| {
-            kept.iter().position(|kept| Some(*kept) == *group).map(|at| at as u32)
+        // The groups of files are those before any was left out.
+        let numbers: HashMap<u32, u32> = kept.into_iter().zip(0..).collect();
+        let kept = match &self.kept {
+            None => numbers,
+            Some(before) => before
+                .iter()
+                .filter_map(|(&group, now)| Some((group, *numbers.get(now)?)))
+                .collect(),
         };
-        let places = self.places.iter().map(|place| MergedPlaces {
-            groups: place.groups.iter().map(moved).collect(),
-            ..place.clone()
-        });
-        Self { header, places: places.collect() }
+        Self { header, kept: Some(kept), ..self.clone() }
     }
 
     /// Converts a record of file number `file`, whose header is `from`, to the merged header. `aux`
@@ -167,7 +190,7 @@ impl Merged {
         let Some(place) = self.places.get(file).filter(|place| !place.same) else {
             return Ok(Record { read_group, ..*record });
         };
-        let mut values = vec![(AuxValue::Missing, None); self.header.aux.len()];
+        let mut values: Vec<_> = self.absent.iter().map(|&value| (value, None)).collect();
         for (value, (column, codes)) in record.aux_values(from).zip(&place.fields) {
             if let Some(slot) = values.get_mut(*column) {
                 *slot = (value?.1, codes.as_deref());
@@ -177,11 +200,11 @@ impl Merged {
         for (field, (value, codes)) in self.header.aux.iter().zip(values) {
             match (value, codes) {
                 (AuxValue::Enum(code), Some(codes)) => {
-                    field.push(AuxValue::Enum(translated(code, codes)), aux)?;
+                    field.push(AuxValue::Enum(translated(code, codes, field)?), aux)?;
                 }
                 (AuxValue::Array(array), Some(codes)) => {
-                    let bytes: Vec<u8> =
-                        array.bytes().iter().map(|&code| translated(code, codes)).collect();
+                    let codes = array.bytes().iter().map(|&code| translated(code, codes, field));
+                    let bytes = codes.collect::<Result<Vec<u8>, _>>()?;
                     let array = AuxArray::new(Scalar::Enum, &bytes);
                     field.push(array.map_or(AuxValue::Missing, AuxValue::Array), aux)?;
                 }
@@ -192,14 +215,29 @@ impl Merged {
     }
 }
 
-/// The code of a label in the merged header. A code without a label, such as the missing value,
-/// stays unchanged; readers of the value refuse invalid codes.
-fn translated(code: u8, codes: &[u8]) -> u8 {
-    codes.get(usize::from(code)).copied().unwrap_or(code)
+/// The code of a missing value of an enumeration.
+const MISSING: u8 = u8::MAX;
+
+/// The code of a label in the merged header.
+///
+/// # Errors
+/// A code without a label, which may have one in the merged header.
+fn translated(code: u8, codes: &[u8], field: &AuxField) -> Result<u8, Fault> {
+    if code == MISSING {
+        return Ok(code);
+    }
+    codes.get(usize::from(code)).copied().ok_or_else(|| {
+        let found = format!("the code {code} in the field {:?}", field.name);
+        Fault::new(
+            0,
+            found,
+            format!("a code below {}, as many as its file has labels", codes.len()),
+        )
+    })
 }
 
 impl MergedPlaces {
-    fn new(groups: Vec<Option<u32>>, own: &[AuxField], all: &[AuxField]) -> Self {
+    fn new(groups: Vec<u32>, own: &[AuxField], all: &[AuxField]) -> Self {
         let mut fields = Vec::new();
         for field in own {
             let found = all.iter().enumerate().find(|(_, known)| known.name == field.name);
@@ -208,7 +246,7 @@ impl MergedPlaces {
                 known.labels.iter().position(|l| l == label).and_then(|i| u8::try_from(i).ok())
             };
             let codes: Option<Box<[u8]>> = field.labels.iter().map(code).collect();
-            fields.push((at, codes.filter(|_| !known.labels.starts_with(&field.labels))));
+            fields.push((at, codes.filter(|_| known.labels != field.labels)));
         }
         let same = own.len() == all.len()
             && fields.iter().enumerate().all(|(i, (at, codes))| i == *at && codes.is_none());

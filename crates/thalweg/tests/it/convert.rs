@@ -213,7 +213,7 @@ fn records_of_the_same_compressions_are_copied() {
 }
 
 /// Writes a file of one read in which `change` has changed the header or the record.
-fn one_read(path: &Path, change: impl Fn(&mut Header, &mut Record<'_>)) {
+pub(crate) fn one_read(path: &Path, change: impl Fn(&mut Header, &mut Record<'_>)) {
     let mut header = Header {
         version: Version::V0_2_0,
         encoding: Encoding::Binary,
@@ -428,4 +428,58 @@ proptest! {
         exactly(&at("a.pod5"), &at("b.blow5"), BLOW5);
         prop_assert_eq!(seen(&at("b.blow5")), seen(&at("a.blow5")));
     }
+}
+
+/// A code without a label in its own file must not get a label of another file.
+#[test]
+fn a_code_without_a_label_is_refused_beside_other_labels() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let file = |name: &str, id: &'static str, labels: &[&str], code: u8| {
+        one_read(&path(name), |header, record| {
+            let labels = labels.iter().map(|&label| label.to_owned()).collect();
+            let kind = AuxType::Scalar(Scalar::Enum);
+            header.aux = vec![AuxField { labels, ..AuxField::new("end_reason", kind) }];
+            record.read_id = id;
+            record.aux = if code == 3 { &[3] } else { &[0] };
+        });
+    };
+    file("a.blow5", "00f7a3c1-0000-4abc-bdef-0123456789aa", &["x", "y", "z"], 3);
+    file("b.blow5", "00f7a3c1-0000-4abc-bdef-0123456789bb", &["x", "y", "z", "w"], 0);
+    let both = ReadSet::open([path("a.blow5"), path("b.blow5")], Options::default()).unwrap();
+    let coding = Coding::Blow5(RecordPress::None, SignalPress::None);
+    let to = path("to.blow5");
+    let merged = convert(&both, &Selection::All, &to, &Conversion::new(coding));
+    let error = merged.unwrap_err().to_string();
+    assert!(error.contains("code 3") && error.contains("end_reason"), "{error}");
+    let rows = both.batches(&Selection::All).unwrap().find_map(Result::err).unwrap().to_string();
+    assert!(rows.contains("code 3"), "{rows}");
+}
+
+/// Fields that one of the files lacks have in POD5 what they have in a file without them: POD5's
+/// programs fail on missing numbers.
+#[test]
+fn fields_that_a_file_lacks_have_the_values_of_pod5() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    one_read(&path("a.blow5"), |_, _| {});
+    synth(&path("b.blow5"), small(3, 4));
+    converted(&[&path("b.blow5")], &path("b.pod5"), &Conversion::new(pod5())).unwrap();
+    let conversion =
+        Conversion { verify: Some(Options::default()), lossy: true, ..Conversion::new(pod5()) };
+    converted(&[&path("a.blow5"), &path("b.pod5")], &path("ab.pod5"), &conversion).unwrap();
+    let file = ReadFile::open(path("ab.pod5"), Options::default()).unwrap();
+    let first = file.read_ids().unwrap()[0].clone();
+    let header = file.header().clone();
+    let fields = |read: &thalweg::reads::Read<'_>| {
+        let values = read.record.aux_values(read.header).map(Result::unwrap);
+        values.map(|(field, value)| (field.name.clone(), format!("{value:?}"))).collect()
+    };
+    let values: std::collections::HashMap<String, String> =
+        file.getter().unwrap().get(&first, fields).unwrap();
+    assert_eq!(values["num_minknow_events"], "Uint64(0)");
+    assert_eq!(values["num_reads_since_mux_change"], "Uint32(0)");
+    assert_eq!(values["time_since_mux_change"], "Float(0.0)");
+    assert!(header.aux.iter().any(|field| field.name == "pore_type"));
+    assert_ne!(values["pore_type"], "Missing");
 }

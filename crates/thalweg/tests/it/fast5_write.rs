@@ -3,14 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use thalweg::convert::{Conversion, convert};
 use thalweg::format::fast5::{Compression, SignalCompressor, lost};
 use thalweg::format::slow5::{
     Attribute, AuxField, AuxType, AuxValue, Encoding, Header, Record, RecordPress, Scalar,
     SignalPress, Version,
 };
-use thalweg::reads::{Options, Read, ReadFile, Selection};
-use thalweg::write::Fast5Writer;
+use thalweg::reads::{Options, Read, ReadFile, ReadSet, Selection};
+use thalweg::write::{Coding, Fast5Writer};
 use thalweg_testing::slow5::{id, signal};
+
+use crate::convert::one_read;
 
 fn header() -> Header {
     let mut reason = AuxField::new("end_reason", AuxType::Scalar(Scalar::Enum));
@@ -280,4 +283,34 @@ fn the_losses_of_a_format_are_reported() {
     // An unfinished file is removed.
     drop(file);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// FAST5 has labels of end reasons that the header need not have, and no text that is not UTF-8.
+#[test]
+fn codes_without_a_label_and_bytes_that_are_no_text_are_losses() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let reason = AuxField {
+        labels: vec!["unknown".into(), "partial".into()],
+        ..AuxField::new("end_reason", AuxType::Scalar(Scalar::Enum))
+    };
+    let text = AuxField::new("note", AuxType::STRING);
+    for (field, aux, what) in [
+        (reason, &[7][..], "a value does not fit its column"),
+        (text, &[2, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe][..], "a text is not UTF-8"),
+    ] {
+        one_read(&path("a.blow5"), |header, record| {
+            header.aux = vec![field.clone()];
+            record.aux = aux;
+        });
+        let set = ReadSet::open([path("a.blow5")], Options::default()).unwrap();
+        let conversion = Conversion::new(Coding::Fast5(Compression::default()));
+        let to = path("a.fast5");
+        let error = convert(&set, &Selection::All, &to, &conversion).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+        convert(&set, &Selection::All, &to, &Conversion { lossy: true, ..conversion }).unwrap();
+        let back = ReadFile::open(&to, Options::default()).unwrap();
+        assert!(back.header().aux.iter().all(|known| known.name != field.name));
+        std::fs::remove_file(&to).unwrap();
+    }
 }

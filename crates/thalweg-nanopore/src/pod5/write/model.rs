@@ -237,6 +237,28 @@ impl Mapping {
         self.places.iter().any(|(field, place)| field.name == name && *place != AuxColumn::Nowhere)
     }
 
+    /// The value of a field in reads of files that lack it: what its column has in a file without
+    /// the field.
+    pub(crate) fn absent(&self, field: &AuxField) -> AuxValue<'static> {
+        let place = self.places.iter().find(|(known, _)| known.name == field.name);
+        let Some((_, AuxColumn::Field(i))) = place else { return AuxValue::Missing };
+        let label = |wanted: &str| {
+            let code = field.labels.iter().position(|label| label == wanted);
+            code.and_then(|code| u8::try_from(code).ok()).map_or(AuxValue::Missing, AuxValue::Enum)
+        };
+        match (absent(*i), field.kind) {
+            (ColumnValue::Unsigned(_) | ColumnValue::Float(_), AuxType::Scalar(scalar)) => {
+                scalar.zero()
+            }
+            (_, AuxType::STRING) if field.name == "pore_type" => {
+                AuxValue::String(NO_PORE_TYPE.as_bytes())
+            }
+            (_, AuxType::Scalar(Scalar::Enum)) if field.name == "pore_type" => label(NO_PORE_TYPE),
+            (_, AuxType::Scalar(Scalar::Enum)) if field.name == "end_reason" => label("unknown"),
+            _ => AuxValue::Missing,
+        }
+    }
+
     /// The columns of the Reads table that POD5 does not define.
     pub fn extra_columns(&self) -> &[ExtraColumn] {
         &self.extra_columns
@@ -311,12 +333,14 @@ impl Mapping {
             && let ColumnValue::Text(text) = &row.fields[reason]
         {
             row.fields[forced] = ColumnValue::Unsigned(u64::from(is_forced(text)));
+            losses.complete();
         }
         let pore = field_at("pore_type");
         if row.fields[pore] == ColumnValue::Missing
             && let Some(Some(text)) = self.pore_types.get(row.run_info)
         {
             row.fields[pore] = ColumnValue::Text(text.clone());
+            losses.complete();
         }
     }
 

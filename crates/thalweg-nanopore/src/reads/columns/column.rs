@@ -125,6 +125,11 @@ impl Column {
         self.start();
     }
 
+    /// Makes room for values of so many bytes in all.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.values.reserve(bytes);
+    }
+
     /// Removes all rows but the first ones, and the elements of a row that has not ended.
     pub(super) fn truncate(&mut self, rows: usize) {
         let elements = if self.varies() {

@@ -134,6 +134,7 @@ impl Reorder {
         }
         let mut out = self.pool.take().unwrap_or_else(|| Rows::new(table));
         out.clear(self.limit);
+        out.reserve_signal(self.limit);
         while let Some(&(number, row, bytes)) = self.ready.front() {
             let size = if self.converts { bytes * CONVERTED_RATIO } else { bytes };
             if !out.is_empty() && out.bytes() + size > self.limit {

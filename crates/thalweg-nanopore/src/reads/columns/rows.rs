@@ -52,6 +52,13 @@ impl Rows {
         self.bytes = 0;
     }
 
+    /// Makes room for so many bytes of signal: a vector that grows is copied each time.
+    pub(super) fn reserve_signal(&mut self, bytes: usize) {
+        if let Some(column) = self.columns.get_mut(SIGNAL) {
+            column.reserve(bytes);
+        }
+    }
+
     fn push(&mut self, read: &Read<'_>, fit: &Fit) -> Result<(), Fault> {
         let record = read.record;
         let specs = &fit.table.specs;

@@ -180,7 +180,7 @@ fn spec(field: &AuxField, strings: Strings) -> Spec {
 #[derive(Debug)]
 pub(super) struct Fit {
     pub(super) table: Arc<Table>,
-    /// For each field of the file, its column. If the codes of an enumeration differ, also the
+    /// For each field of the file, its column. If the labels of an enumeration differ, also the
     /// table's code for each of the file's codes.
     pub(super) fields: Vec<(usize, Option<Box<[u8]>>)>,
     /// Columns that the file does not have.
@@ -203,8 +203,7 @@ impl Fit {
                 known.labels.iter().position(|l| l == label).and_then(|i| u8::try_from(i).ok())
             };
             let codes: Option<Box<[u8]>> = field.labels.iter().map(code).collect();
-            let differs = !known.labels.starts_with(&field.labels);
-            fields.push((SIGNAL + 1 + i, codes.filter(|_| differs)));
+            fields.push((SIGNAL + 1 + i, codes.filter(|_| known.labels != field.labels)));
         }
         Self { table, fields, absent }
     }

@@ -65,6 +65,11 @@ impl Values {
         each!(self, vec => vec.len())
     }
 
+    /// Makes room for so many bytes in all.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        each!(self, vec => vec.reserve_exact((bytes / element_size(vec)).saturating_sub(vec.len())));
+    }
+
     pub(super) fn truncate(&mut self, len: usize) {
         each!(self, vec => vec.truncate(len));
     }
@@ -170,4 +175,9 @@ pub(super) fn reclaim<T: ArrowNativeType>(buffer: Buffer) -> Vec<T> {
     let mut vec = buffer.into_vec().unwrap_or_default();
     vec.clear();
     vec
+}
+
+/// Bytes of an element.
+fn element_size<T>(_: &[T]) -> usize {
+    size_of::<T>()
 }
