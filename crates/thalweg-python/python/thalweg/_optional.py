@@ -11,6 +11,7 @@ def needs(module: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module:
+        # "dask.dataframe" lacks "dask".
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         raise ModuleNotFoundError(f"this needs {module}: pip install 'thalweg[{extra}]'", name=module) from error

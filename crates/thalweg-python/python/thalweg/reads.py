@@ -202,7 +202,10 @@ class Read:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """The auxiliary fields of the read, such as `channel_number`; None where one is missing."""
+        """The auxiliary fields of the read, such as `channel_number`; None where one is missing.
+
+        From a batch of chosen columns it has those that are fields.
+        """
         batch, row = self._batch, self._row
         columns = batch._attributes().items()
         return {name: batch._value(name, row) if column is None else column[row] for name, column in columns}
