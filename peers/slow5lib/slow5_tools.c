@@ -92,7 +92,12 @@ static slow5_file_t *open_file(const char *path) {
     if (file == NULL) {
         die("%s: slow5lib cannot open it (error %d)", path, slow5_errno);
     }
-    /* Enough for what is measured. */
+    return file;
+}
+
+/* A file of one read group: enough for what is measured. */
+static slow5_file_t *open_group(const char *path) {
+    slow5_file_t *file = open_file(path);
     if (file->header->num_read_groups != 1) {
         die("%s: found %u read groups, expected one", path, (unsigned)file->header->num_read_groups);
     }
@@ -220,7 +225,7 @@ static void run_copy(const struct job *job) {
     slow5_file_t **files = checked_calloc((size_t)job->inputs, sizeof *files);
     uint32_t *groups = checked_calloc((size_t)job->inputs, sizeof *groups);
     for (int i = 0; i < job->inputs; i++) {
-        files[i] = open_file(job->in[i]);
+        files[i] = open_group(job->in[i]);
         check_fields(files[0]->header, files[i]->header, job->in[i]);
         groups[i] = i == 0 ? 0 : add_group(files[0]->header, files[i]->header, job->in[i]);
     }
@@ -237,7 +242,7 @@ static void run_copy(const struct job *job) {
 }
 
 static void run_split(const struct job *job) {
-    slow5_file_t *file = open_file(job->in[0]);
+    slow5_file_t *file = open_group(job->in[0]);
     struct records records = new_records(job->batch);
     for (int part = 0;; part++) {
         char path[PATH_MAX];

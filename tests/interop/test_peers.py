@@ -282,9 +282,10 @@ def test_the_loops_of_slow5tools_keep_all_reads(slow5_tools, thalweg_binary, sha
     def metadata(path):
         return int(json.loads(run(thalweg_binary, "read", path, "--metadata", "--json").stdout)["digest"], 16)
 
-    names = ["blow5/example3.blow5", "blow5/sequin_rna.blow5"]
-    files = [shared / name for name in names]
-    expected = [expected_rows(shared, name) for name in names]
+    files = [tmp_path / f"{seed}.blow5" for seed in (1, 2)]
+    for seed, file in enumerate(files):
+        run(thalweg_binary, "synth", file, "--samples", "500k", "--seed", seed, "--index-in", "none")
+    expected = [rows(file) for file in files]
     for record, signal in [("none", "none"), ("zlib", "svb-zd"), ("zstd", "ex-zd")]:
         out = tmp_path / f"{record}.blow5"
         coding = ("--record", record, "--signal", signal, "--threads", 2, "--batch", 3)
@@ -304,5 +305,8 @@ def test_the_loops_of_slow5tools_keep_all_reads(slow5_tools, thalweg_binary, sha
     made.unlink()
     run(thalweg_binary, "index", out)
     assert made.read_bytes() == theirs
+    real = [shared / "blow5" / name for name in ("example3.blow5", "sequin_rna.blow5", "zlib_svb-zd_multi_rg_v1.1.0.blow5")]
+    for inputs, found in [(real[:2], "other auxiliary fields"), (real[2:], "read groups")]:
+        assert found in run(slow5_tools, "copy", *inputs, "-o", tmp_path / "x", check=False).stderr
     for wrong in [("copy", files[0]), ("split", files[0], "-o", tmp_path), ("copy", shared / MALFORMED[0], "-o", tmp_path / "x")]:
         assert run(slow5_tools, *wrong, check=False).returncode != 0
