@@ -168,13 +168,26 @@ pub(crate) fn ended(failed: bool) -> VerbResult {
     if failed { Err(Failure::Said(String::new())) } else { Ok(()) }
 }
 
-/// Makes a folder for outputs, unless it is there. At a URL, none is needed.
-pub(crate) fn create_folder(path: &Path) -> VerbResult {
-    if url(path).is_some() {
-        return Ok(());
+/// A folder for outputs that was made. Dropped without files in it, it is removed.
+pub(crate) struct NewFolder<'a>(Option<&'a Path>);
+
+impl<'a> NewFolder<'a> {
+    /// Makes a folder, unless it is there. At a URL, none is needed.
+    pub(crate) fn create(path: &'a Path) -> Result<Self, Failure> {
+        if url(path).is_some() || path.is_dir() {
+            return Ok(Self(None));
+        }
+        let failed = |e| thalweg::Error::io(&urls::shown_path(path).into(), "creating", e);
+        std::fs::create_dir_all(path).map_err(failed)?;
+        Ok(Self(Some(path)))
     }
-    let failed = |e| thalweg::Error::io(&urls::shown_path(path).into(), "creating", e);
-    Ok(std::fs::create_dir_all(path).map_err(failed)?)
+}
+
+impl Drop for NewFolder<'_> {
+    fn drop(&mut self) {
+        // One that is not empty cannot be removed.
+        let _ = self.0.map(std::fs::remove_dir);
+    }
 }
 
 /// Prints a message on standard error, in one line: line breaks and control characters of names are

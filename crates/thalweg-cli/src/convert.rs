@@ -18,7 +18,7 @@ use thalweg_io::urls::{self, url};
 
 use crate::arrays::{self, RepackArgs, RepackJob};
 use crate::common::{
-    Failure, VerbResult, counted, create_folder, for_each_file, is_stream, print_json,
+    Failure, NewFolder, VerbResult, counted, for_each_file, is_stream, print_json,
 };
 use crate::done::say_done;
 use crate::explain::{self, ExplainedRun, counting};
@@ -229,7 +229,7 @@ fn per_file(
             args.write.force.check_one(&path, &all)?;
         }
         let set = open_set(slice::from_ref(input), options.clone()).map_err(repack_instead)?;
-        path.parent().map_or(Ok(()), create_folder)?;
+        let _folder = path.parent().map(NewFolder::create).transpose()?;
         write(args, &set, &Selection::All, &path, conversion)
     })
 }

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use thalweg::Error;
 use thalweg_io::urls::shown_path;
 
-use crate::common::{VerbResult, create_folder, output};
+use crate::common::{NewFolder, VerbResult, output};
 use crate::done::say;
 
 /// Print what a shell needs to complete verbs and options
@@ -44,7 +44,7 @@ pub(crate) struct ManArgs {
 
 pub(crate) fn man(args: &ManArgs, command: Command) -> VerbResult {
     let folder = &args.folder;
-    create_folder(folder)?;
+    let _folder = NewFolder::create(folder)?;
     let wrote = clap_mangen::generate_to(command, folder);
     wrote.map_err(|error| Error::io(&shown_path(folder).into(), "writing", error))?;
     say(&format!("wrote a page for each verb -> {}", shown_path(folder)));

@@ -17,7 +17,7 @@ use thalweg::reads::{Options, ReadSet, Selection};
 use thalweg_io::urls::url;
 
 use crate::common::{
-    Failure, VerbResult, complain, counted, create_folder, parse_count, print_line, shown_path,
+    Failure, NewFolder, VerbResult, complain, counted, parse_count, print_line, shown_path,
 };
 use crate::done::{say_done_of, stored_bytes};
 use crate::fastq;
@@ -134,7 +134,7 @@ pub(crate) fn run(args: &SplitArgs) -> VerbResult {
         return Err(Failure::Usage(message));
     }
     let out = &*file_path(&args.out)?;
-    create_folder(out)?;
+    let _folder = NewFolder::create(out)?;
     let outputs = outputs(format, out, &plan, &headers)?;
     let paths: Vec<PathBuf> = outputs.iter().map(|output| output.path.clone()).collect();
     let _progress = FetchProgress::watch(&control, set.bytes());
@@ -210,7 +210,7 @@ fn split_fastq(
     };
     let out = &*file_path(&args.out)?;
     let file = named.open(options)?;
-    create_folder(out)?;
+    let _folder = NewFolder::create(out)?;
     let job = fastq::SplitJob {
         to: out,
         reads,

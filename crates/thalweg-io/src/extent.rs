@@ -168,9 +168,9 @@ impl Group {
         })
     }
 
-    /// Stored bytes of all extents.
-    pub(crate) fn bytes(&self) -> usize {
-        self.places.iter().map(|place| place.range.len()).sum()
+    /// Stored bytes of the extents from `index` on.
+    pub fn bytes_from(&self, index: usize) -> usize {
+        self.places.iter().skip(index).map(|place| place.range.len()).sum()
     }
 
     /// Takes over the extents of the group that follows. Returns its empty list of places.

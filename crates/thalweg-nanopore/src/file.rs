@@ -300,6 +300,12 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
 /// reads are about three times as large, and all reads of a window may have to wait for the first.
 const WINDOW_SHARE: usize = 8;
 
+/// The part of a window that is taken where bytes are at hand.
+const AT_HAND: u64 = 6;
+
+/// Places where it is asked whether bytes are at hand.
+const SAMPLES: u64 = 8;
+
 impl OpenFile {
     /// The name of the file in messages.
     pub fn name(&self) -> &Arc<str> {
@@ -337,8 +343,13 @@ impl OpenFile {
         plan::gather(places, GapRule::new(&self.model), block, self.window())
     }
 
-    /// Stored bytes of an id list that are sorted by offset at a time.
+    /// Stored bytes of an id list that are sorted by offset at a time. Where bytes are at hand, their
+    /// order does not matter: fewer are read ahead then, so that rows that wait for their turn stay
+    /// in the processor's cache.
     pub fn window(&self) -> u64 {
-        (self.options.budget.memory / WINDOW_SHARE) as u64
+        let most = (self.options.budget.memory / WINDOW_SHARE) as u64;
+        let is_at_hand =
+            (0..SAMPLES).all(|place| self.store.is_at_hand(self.store.size() / SAMPLES * place));
+        if is_at_hand { most / AT_HAND } else { most }
     }
 }

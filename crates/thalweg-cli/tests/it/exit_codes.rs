@@ -253,7 +253,7 @@ fn interrupted_commands_leave_nothing() {
         ("read LIVE --events --out OUT/events.parquet", true),
         ("read LIVE --events --order file --out OUT/events.tsv", true),
         ("read LIVE --events --out OUT/events.npy", true),
-        ("read LIVE --out OUT/arrays.npy", true),
+        ("read LIVE --out OUT/arrays.npy --throttle bandwidth=20MB/s", true),
         ("read LIVE --ranks 2 --throttle bandwidth=1MB/s", false),
         ("index AGAIN -o OUT/again.idx --throttle bandwidth=300kB/s", false),
         ("graph import NETWORK OUT/store --keep-every 1000", true),

@@ -469,9 +469,9 @@ impl<D: Decoder> Shared<D> {
     /// over a group takes as long as to decode some of it.
     fn gather(&self, state: &mut RunState<D::Batch>, group: &mut Group) {
         let share = (state.ready.len() / self.shape.threads.max(1)).min(MOST_GATHERED - 1);
-        let mut bytes = group.bytes();
+        let mut bytes = group.bytes_from(0);
         for _ in 0..share {
-            bytes += state.ready.front().map_or(0, Group::bytes);
+            bytes += state.ready.front().map_or(0, |next| next.bytes_from(0));
             if bytes > self.shape.group || state.is_beyond_horizon() {
                 break;
             }

@@ -83,6 +83,9 @@ const SCRATCH_BUFFERS: usize = 4;
 /// to allocate the memory again for each read.
 const LEAST_KEEP: usize = 512 << 10;
 
+/// Samples that a stored byte likely has, as a fraction: few readers have files with more.
+const LIKELY: (usize, usize) = (5, 4);
+
 /// A worker's batch may take its share of the memory budget divided by this number. A quarter of
 /// the budget is for batches, and a worker may fill a few of them.
 const BATCH_SHARE: usize = 16;
@@ -194,7 +197,11 @@ impl<C: Collect> Decoder for ReadDecoder<C> {
             if *next > first && !self.collect.has_room(batch, extent.bytes.len()) {
                 break;
             }
-            let lent = self.collect.lend(batch);
+            let mut lent = self.collect.lend(batch);
+            if let Some(samples) = lent.as_mut().filter(|_| *next == first) {
+                // A vector that grows is copied each time.
+                samples.reserve(group.bytes_from(first) * LIKELY.0 / LIKELY.1);
+            }
             let own = lent.is_none();
             let mut samples = lent.unwrap_or_else(|| {
                 let mut scratch = std::mem::take(&mut worker.scratch);

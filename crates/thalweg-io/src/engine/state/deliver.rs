@@ -58,13 +58,11 @@ impl<D: Decoder> Shared<D> {
     }
 
     /// Pools `batch`, unless the pool is full. If `counted`, the number of batches outside the pool
-    /// falls by one. The others were made in place of those that a caller held, who may soon hold as
-    /// many again.
+    /// falls by one.
     pub(in crate::engine) fn recycle(&self, batch: Option<D::Batch>, counted: bool) {
         let mut state = self.lock();
         state.batches_out -= usize::from(counted);
-        let has_room = !counted || state.batches.len() < self.shape.batches.max(1);
-        let room = has_room && !state.stopped;
+        let room = state.batches.len() < self.shape.batches.max(1) && !state.stopped;
         let surplus = match batch {
             Some(batch) if room => {
                 state.batches.push(batch);
