@@ -129,7 +129,8 @@ class ThalwegBackend(BackendEntrypoint):
     """Opens netCDF-4 and other HDF5 files, and such objects at URLs, with thalweg.
 
     Beside the options of all engines, it has `group`; `phony_dims`, how dimensions without a scale are named: "sort" as
-    netCDF-C does, or "access"; and `threads`, `memory` and `timeout` as `thalweg.open` has them.
+    netCDF-C does, or "access"; and `threads`, `memory` and `timeout` as `thalweg.open` has them. A data set that is closed
+    opens its file no more: load what is used later.
     """
 
     description = "Open netCDF-4 and other HDF5 files in parallel with thalweg"
