@@ -1,5 +1,6 @@
 //! Samples in picoampere: (sample + offset) · (range / digitisation) (SLOW5 specification, "SLOW5
-//! record"). They are calculated in 64 bits, in the order of slow5lib, and rounded to 32 at the end.
+//! record"). They are calculated in 64 bits, in the order of slow5lib, and rounded to 32 at the
+//! end.
 //!
 //! ```
 //! use thalweg_codec::picoampere::Calibration;

@@ -343,9 +343,9 @@ impl OpenFile {
         plan::gather(places, GapRule::new(&self.model), block, self.window())
     }
 
-    /// Stored bytes of an id list that are sorted by offset at a time. Where bytes are at hand, their
-    /// order does not matter: fewer are read ahead then, so that rows that wait for their turn stay
-    /// in the processor's cache.
+    /// Stored bytes of an id list that are sorted by offset at a time. Where bytes are at hand,
+    /// their order does not matter: fewer are read ahead then, so that rows that wait for their
+    /// turn stay in the processor's cache.
     pub fn window(&self) -> u64 {
         let most = (self.options.budget.memory / WINDOW_SHARE) as u64;
         let is_at_hand =

@@ -189,8 +189,8 @@ impl Target {
         self.0.holds(field)
     }
 
-    /// The value that a field of the header has in reads of files that lack the field, if the format
-    /// has one for that.
+    /// The value that a field of the header has in reads of files that lack the field, if the
+    /// format has one for that.
     pub(crate) fn absent(&self, field: &AuxField) -> AuxValue<'static> {
         self.0.absent(field)
     }

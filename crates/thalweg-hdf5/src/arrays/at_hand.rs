@@ -58,8 +58,8 @@ impl Busy {
 
 impl ArrayFile {
     /// Fills the entries of a window that are at hand, and removes them from it. All its targets
-    /// have memory. Stops soon after the first entry that is not at hand, and leaves the rest to the
-    /// engine.
+    /// have memory. Stops soon after the first entry that is not at hand, and leaves the rest to
+    /// the engine.
     ///
     /// # Errors
     /// The first defect.

@@ -465,8 +465,8 @@ impl<D: Decoder> Shared<D> {
         }
     }
 
-    /// Adds the small groups that follow, as far as there are as many for the other workers: to hand
-    /// over a group takes as long as to decode some of it.
+    /// Adds the small groups that follow, as far as there are as many for the other workers: to
+    /// hand over a group takes as long as to decode some of it.
     fn gather(&self, state: &mut RunState<D::Batch>, group: &mut Group) {
         let share = (state.ready.len() / self.shape.threads.max(1)).min(MOST_GATHERED - 1);
         let mut bytes = group.bytes_from(0);

@@ -67,7 +67,10 @@ impl Values {
 
     /// Makes room for so many bytes in all.
     pub(super) fn reserve(&mut self, bytes: usize) {
-        each!(self, vec => vec.reserve_exact((bytes / element_size(vec)).saturating_sub(vec.len())));
+        each!(self, vec => {
+            let more = (bytes / element_size(vec)).saturating_sub(vec.len());
+            vec.reserve_exact(more);
+        });
     }
 
     pub(super) fn truncate(&mut self, len: usize) {
