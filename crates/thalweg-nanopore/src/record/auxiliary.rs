@@ -248,6 +248,18 @@ impl AuxField {
         self.labels.get(usize::from(code)).map(String::as_str)
     }
 
+    /// The code of an enumeration's label.
+    pub(crate) fn code(&self, label: &str) -> Option<u8> {
+        self.labels.iter().position(|known| known == label).and_then(|at| u8::try_from(at).ok())
+    }
+
+    /// For each code of this enumeration, that of its label in `merged`, which has all of its
+    /// labels. `None` if both have the same labels.
+    pub(crate) fn codes_in(&self, merged: &Self) -> Option<Box<[u8]>> {
+        let codes: Option<Box<[u8]>> = self.labels.iter().map(|own| merged.code(own)).collect();
+        codes.filter(|_| merged.labels != self.labels)
+    }
+
     /// Appends `value` in the encoding of a binary record.
     ///
     /// # Errors

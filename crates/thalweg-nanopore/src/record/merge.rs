@@ -242,11 +242,7 @@ impl MergedPlaces {
         for field in own {
             let found = all.iter().enumerate().find(|(_, known)| known.name == field.name);
             let Some((at, known)) = found else { continue };
-            let code = |label| {
-                known.labels.iter().position(|l| l == label).and_then(|i| u8::try_from(i).ok())
-            };
-            let codes: Option<Box<[u8]>> = field.labels.iter().map(code).collect();
-            fields.push((at, codes.filter(|_| known.labels != field.labels)));
+            fields.push((at, field.codes_in(known)));
         }
         let same = own.len() == all.len()
             && fields.iter().enumerate().all(|(i, (at, codes))| i == *at && codes.is_none());

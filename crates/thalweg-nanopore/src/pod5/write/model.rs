@@ -242,10 +242,7 @@ impl Mapping {
     pub(crate) fn absent(&self, field: &AuxField) -> AuxValue<'static> {
         let place = self.places.iter().find(|(known, _)| known.name == field.name);
         let Some((_, AuxColumn::Field(i))) = place else { return AuxValue::Missing };
-        let label = |wanted: &str| {
-            let code = field.labels.iter().position(|label| label == wanted);
-            code.and_then(|code| u8::try_from(code).ok()).map_or(AuxValue::Missing, AuxValue::Enum)
-        };
+        let label = |label| field.code(label).map_or(AuxValue::Missing, AuxValue::Enum);
         match (absent(*i), field.kind) {
             (ColumnValue::Unsigned(_) | ColumnValue::Float(_), AuxType::Scalar(scalar)) => {
                 scalar.zero()

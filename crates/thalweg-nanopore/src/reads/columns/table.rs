@@ -199,11 +199,7 @@ impl Fit {
                 continue;
             };
             absent.retain(|&column| column != SIGNAL + 1 + i);
-            let code = |label| {
-                known.labels.iter().position(|l| l == label).and_then(|i| u8::try_from(i).ok())
-            };
-            let codes: Option<Box<[u8]>> = field.labels.iter().map(code).collect();
-            fields.push((SIGNAL + 1 + i, codes.filter(|_| known.labels != field.labels)));
+            fields.push((SIGNAL + 1 + i, field.codes_in(known)));
         }
         Self { table, fields, absent }
     }
